@@ -49,13 +49,14 @@ int error_prefix(struct error *e, const char *format, ...)
 
 void bug(const char *file, int line, const char *format, ...)
 {
+  char text[4096];
   va_list arguments;
   fflush(stdout);
-  fprintf(stderr, "maxlogit: bug at %s:%d: ", file, line);
   va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fputc('\n', stderr);
+  make_message(text, sizeof text);
+  fprintf(stderr, "maxlogit: bug at %s:%d: %s\n", file, line, text);
   abort();
 }
 

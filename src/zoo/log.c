@@ -12,14 +12,17 @@ struct log_column *log_put(struct log *l, const char *name, double step, double 
   struct log_column *c = NULL;
   char clean[1024]; /* it becomes the name of a series, and is printed */
   text_fill(clean, sizeof clean, name);
-  for (int i = 0; i < l->columns && !c; i++) { /* they come in the same order again and again */
-    int k = (l->last + 1 + i) % l->columns;
-    if (!strcmp(l->column[k].name, clean)) c = &l->column[l->last = k];
-  }
-  if (!c) {
-    l->column = memory_grow(l->column, (size_t)l->columns, (size_t)l->columns + 1, sizeof *l->column);
+  long at = names_find(&l->names, clean);
+  if (at >= 0)
+    c = &l->column[at];
+  else {
+    if (l->columns == l->room) {
+      l->column = memory_grow(l->column, (size_t)l->room, 2 * (size_t)l->room + 32, sizeof *l->column);
+      l->room = 2 * l->room + 32;
+    }
     c = &l->column[l->columns++];
     c->name = memory_text(clean);
+    names_add(&l->names, c->name);
   }
   if (c->count == c->room) {
     long room = 2 * c->room + 64;
@@ -71,6 +74,7 @@ void log_free(struct log *l)
     memory_free(l->column[i].value);
   }
   memory_free(l->column);
+  names_free(&l->names);
   *l = (struct log){0};
 }
 

@@ -3,6 +3,7 @@
 #define MAXLOGIT_ZOO_LOG_H
 #include <stdio.h>
 #include "base/error.h"
+#include "base/names.h"
 
 /* Forms of logs. LOG_GUESS: by the name, and by how the file begins. */
 enum log_form { LOG_GUESS, LOG_CSV, LOG_JSONL, LOG_NPZ, LOG_TENSORBOARD, LOG_PRINTED, LOG_FORMS };
@@ -16,11 +17,11 @@ struct log_column {
 };
 struct log {
   struct log_column *column;
-  int columns;
-  const char *step; /* what the column of the steps is called; NULL: guessed, and told here */
+  int columns, room;
+  struct names names; /* of the columns */
+  const char *step;   /* what the column of the steps is called; NULL: guessed, and told here */
   char step_found[256];
   long skipped; /* lines without a step */
-  int last;     /* the column that was put last */
 };
 
 /* Read a file behind what is there. STATUS_USAGE: "FILE:LINE: what", or a form that this build cannot read and why. */

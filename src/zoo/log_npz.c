@@ -86,8 +86,6 @@ static int read_array(struct array *a, zip_t *z, zip_uint64_t i, const char *pat
     return error_set(e, STATUS_USAGE, "%s: entry %llu cannot be read", path, (unsigned long long)i);
   snprintf(a->name, sizeof a->name, "%s", about.name);
   if (text_ends_with(a->name, ".npy")) a->name[strlen(a->name) - 4] = 0;
-  if (about.size > memory_there_is() / 2)
-    return error_set(e, STATUS_USAGE, "%s: %s: larger than memory", path, a->name);
   zip_file_t *f = zip_fopen_index(z, i, 0);
   a->bytes = memory_new(about.size + 1, 1);
   zip_int64_t got = f ? zip_fread(f, a->bytes, about.size) : -1;
@@ -95,6 +93,23 @@ static int read_array(struct array *a, zip_t *z, zip_uint64_t i, const char *pat
   if (closed || got != (zip_int64_t)about.size)
     return error_set(e, STATUS_USAGE, "%s: %s: damaged", path, a->name);
   return read_head(a, about.size, path, e);
+}
+
+/* The arrays, and the columns that are made of them: a step and a number each, with room to grow. */
+static int check_memory(zip_t *z, zip_int64_t count, const struct array *array, const char *path,
+                        struct error *e)
+{
+  double bytes = 0;
+  zip_stat_t about;
+  for (zip_int64_t i = 0; i < count; i++) {
+    if (!zip_stat_index(z, (zip_uint64_t)i, 0, &about) && about.valid & ZIP_STAT_SIZE)
+      bytes += (double)about.size;
+    double numbers = array[i].bytes ? 1 : 0;
+    for (int k = 0; k < array[i].rank; k++) numbers *= (double)array[i].dims[k];
+    bytes += numbers * 4 * sizeof(double);
+  }
+  if (bytes <= memory_there_is() / 2) return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "%s: its arrays are larger than memory: %.1f GiB", path, bytes / 0x1p30);
 }
 
 static int put_array(struct log *l, const struct array *a, const struct array *steps, const char *path,
@@ -130,10 +145,12 @@ int log_npz(struct log *l, const char *path, struct error *e)
   zip_int64_t count = zip_get_num_entries(z, 0);
   struct array *array = memory_new((size_t)count + 1, sizeof *array);
   const struct array *steps = NULL;
+  status = check_memory(z, count, array, path, e);
   for (zip_int64_t i = 0; i < count && !status; i++) {
     status = read_array(&array[i], z, (zip_uint64_t)i, path, e);
     if (!status && array[i].rank == 1 && log_is_step(l, array[i].name)) steps = &array[i];
   }
+  if (!status) status = check_memory(z, count, array, path, e);
   if (!status && !steps && l->step)
     status = error_set(e, STATUS_USAGE, "%s: no array [steps] called %s", path, l->step);
   if (!status) text_fill(l->step_found, sizeof l->step_found, steps ? steps->name : "(rows, from 0 on)");

@@ -202,6 +202,18 @@ else
   grep -q libyaml err && echo "no libyaml: YAML was not tried" || fail "c.yaml: $(cat err)"
 fi
 
+# --- many columns: seconds, where time that grew with their square would be minutes ------------------------------------
+
+wide() { awk -v name="$1" 'BEGIN { printf "step"; for (i = 0; i < 60000; i++) printf "," name, i / 240, i % 240; print ""
+  for (row = 1; row <= 2; row++) { printf row; for (i = 0; i < 60000; i++) printf "," i; print "" } }'; }
+wide "attn/max_logit:l%dh%d" > wide.csv
+(ulimit -t 10; import wide.csv -o wide.h5) || fail "60000 columns: $(tail -n 3 err)"
+"$program" export wide.h5 attn/max_logit | grep -q ' 59999$' || fail "60000 columns"
+wide "name%dx%d" > names.csv
+(failures=0; ulimit -t 10; refused "60000 series" "more than 4096 series" names.csv; exit $failures) || fail "60000 series"
+awk 'BEGIN { print "{"; for (i = 0; i < 60000; i++) print "\"k" i "\": 1,"; print "\"z\": 1}" }' > keys.json
+(ulimit -t 10; import a.csv -n --config keys.json) || fail "60000 keys: $(tail -n 3 err)"
+
 # --- npz and TensorBoard, written by Python ----------------------------------------------------------------------------
 if python=$(command -v "${PYTHON:-python3}"); then
   "$python" - << 'END' || fail "npz"
@@ -225,6 +237,11 @@ npz("rank.npz", step=step, x=npy("<f8", "(2, 1, 1, 1)", bytes(16)))
 npz("rows2.npz", step=step, x=npy("<f8", "(3,)", bytes(24)))
 npz("huge.npz", step=step, x=npy("<f8", "(4611686018427387905, 4)", bytes(24)))
 npz("complex.npz", step=step, x=npy("<c8", "(2,)", bytes(16)))
+import os
+memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+npz("parts.npz", **{"x%d" % i: npy("<f8", "(1,)", bytes(8)) for i in range(2 + memory // (1 << 32))})
+parts = open("parts.npz", "rb").read().split(b"PK\x01\x02") # of the central directory: each entry states nearly 4 GiB
+open("parts.npz", "wb").write(b"PK\x01\x02".join([parts[0]] + [x[:20] + struct.pack("<I", (1 << 32) - 4096) + x[24:] for x in parts[1:]]))
 whole = bytearray(open("a.npz", "rb").read())
 open("cut.npz", "wb").write(whole[:200])
 END
@@ -248,6 +265,7 @@ END
     refused "rank" "rank.npz: x: more than 3 axes" rank.npz
     refused "rows" "rows2.npz: x has 3 rows, step has 2" rows2.npz
     refused "huge" "huge.npz: x: cut short" huge.npz
+    refused "entries that are small one by one" "parts.npz: its arrays are larger than memory" parts.npz
     refused "complex" "complex.npz: x: numbers of type <c8" complex.npz
     refused "cut" "cut.npz: no file of numpy.savez" cut.npz
   fi

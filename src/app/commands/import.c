@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "base/markup.h"
 #include "base/memory.h"
+#include "base/names.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "maxlogit/record.h"
@@ -42,7 +43,7 @@ static const struct command_option options[] = {
 
 /* --- series ------------------------------------------------------------------------------------------ */
 
-enum { AXES = MAXLOGIT_AXES, MOST_PLACES = 65536 };
+enum { AXES = MAXLOGIT_AXES, MOST_PLACES = 65536, MOST_SERIES = 4096 };
 struct source { /* a column, and its place in its series */
   const struct log_column *column;
   long at[AXES], next;
@@ -52,7 +53,7 @@ struct target {
   const char *axis[AXES];
   int axes;
   struct source *source;
-  int sources;
+  int sources, room;
   long size[AXES];
   double *steps; /* [count], those at which a source has a value */
   long count;
@@ -66,7 +67,8 @@ struct import {
   struct target *target;
   int targets, left_out;
   struct maxlogit_setting *setting;
-  long settings;
+  long settings, room;
+  struct names keys; /* of the settings */
   struct arena *texts;
 };
 
@@ -248,10 +250,16 @@ static int make_targets(struct import *m, const struct options *r, struct error 
       continue;
     }
     struct target *t = target_of(m, &p);
+    if (m->targets > MOST_SERIES)
+      return error_set(e, STATUS_USAGE, "more than %d series; --map joins columns or leaves them out",
+                       MOST_SERIES);
     if (!t)
       return error_set(e, STATUS_USAGE, "%s: more than two columns are %s; --map tells them apart",
                        m->log.column[i].name, p.series);
-    t->source = memory_grow(t->source, (size_t)t->sources, (size_t)t->sources + 1, sizeof *t->source);
+    if (t->sources == t->room) {
+      t->source = memory_grow(t->source, (size_t)t->room, 2 * (size_t)t->room + 4, sizeof *t->source);
+      t->room = 2 * t->room + 4;
+    }
     t->source[t->sources++] = (struct source){&m->log.column[i], {p.at[0], p.at[1]}, 0};
     if (!*t->unit) text_fill(t->unit, sizeof t->unit, m->log.column[i].unit);
   }
@@ -306,11 +314,14 @@ static int add_setting(void *context, const char *key, const char *value)
   for (char *c = name; *c; c++)
     if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./", *c)) *c = '_';
   if (!*name) return 0;
-  long i = 0;
-  while (i < m->settings && strcmp(m->setting[i].key, name)) i++;
-  if (i == m->settings) {
-    m->setting = memory_grow(m->setting, (size_t)i, (size_t)i + 1, sizeof *m->setting);
+  long i = names_find(&m->keys, name);
+  if (i < 0) {
+    if (m->settings == m->room) {
+      m->setting = memory_grow(m->setting, (size_t)m->room, 2 * (size_t)m->room + 32, sizeof *m->setting);
+      m->room = 2 * m->room + 32;
+    }
     m->setting[m->settings++].key = arena_text(m->texts, name);
+    i = names_add(&m->keys, m->setting[m->settings - 1].key);
   }
   char *clean = text_cleaned(value, "");
   m->setting[i].value = arena_text(m->texts, clean);
@@ -497,6 +508,7 @@ static int import(void *request, struct error *e)
   }
   memory_free(m.target);
   memory_free(m.setting);
+  names_free(&m.keys);
   log_free(&m.log);
   log_map_free(&m.map);
   arena_free(m.texts);
