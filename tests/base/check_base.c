@@ -839,7 +839,7 @@ static void requires(const void *context)
 {
   printf("before "); /* is not lost */
   const int one = *(const int *)context;
-  if (one == 2) bug("file.c", 12, "%d of %s", 2, "them");
+  if (one == 2) bug("file.c", 12, "%d of %s", 2, "them\033[1m");
   REQUIRE(one == 1);
 }
 
@@ -869,7 +869,7 @@ START_TEST(messages_are_lines)
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   ck_assert_int_eq(heard_of_child(requires, &(int){1}, told, sizeof told), 0);
   ck_assert_int_eq(heard_of_child(requires, &(int){2}, told, sizeof told), -SIGABRT);
-  ck_assert_str_eq(told, "before maxlogit: bug at file.c:12: 2 of them\n");
+  ck_assert_str_eq(told, "before maxlogit: bug at file.c:12: 2 of them?[1m\n");
   ck_assert_int_eq(heard_of_child(requires, &(int){3}, told, sizeof told), -SIGABRT);
   ck_assert(strstr(told, "check_base.c:") && strstr(told, ": one == 1 is false\n"));
 }

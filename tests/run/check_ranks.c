@@ -205,13 +205,13 @@ static struct sweep_point point_of(char *path)
 /* What the holder of a point tells by its file, and what another rank makes of it. */
 static int claims(struct error *e)
 {
-  static char paths[7][8] = {"p0.h5", "p1.h5", "p2.h5", "p3.h5", "p4.h5", "p5.h5", "p6.h5"};
-  struct sweep_point p[7];
+  static char paths[8][8] = {"p0.h5", "p1.h5", "p2.h5", "p3.h5", "p4.h5", "p5.h5", "p6.h5", "p7.h5"};
+  struct sweep_point p[8];
   struct lock *lock = NULL;
   enum sweep_fate fate;
   char reason[512], mark[200], *text;
   const int holds = all->rank == 0, looks = !holds;
-  for (int i = 0; i < 7; i++) p[i] = point_of(paths[i]);
+  for (int i = 0; i < 8; i++) p[i] = point_of(paths[i]);
   if (chdir(getenv("MAXLOGIT_TEST_WORDS")) || farm_open(e)) return STATUS_FAIL;
   const struct comm_options o = {.ranks = 1, .timeout = 60};
   if (farm_join(&o, e)) return e->status;
@@ -261,6 +261,27 @@ static int claims(struct error *e)
     p[i].fate = SWEEP_RUNNING, p[i].elsewhere = 1;
     claim_look(&p[i]);
     must(p[i].fate == SWEEP_WAITING && !p[i].elsewhere, "a free point", i);
+  }
+  together();
+
+  /* written by somebody else: no fate, a fate that no holder writes, a link; a text is cleaned */
+  if (holds) {
+    static const char *const forged[] = {"0 77 7 x", "0 -3 7 x", "0 0 7 x",
+                                         "0 5 7 x",  "-1 6 7 x", "0 6 -1 x"};
+    for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+      snprintf(mark, sizeof mark, "%016llx %016llx %s\n", (unsigned long long)farm_id(),
+               (unsigned long long)holder[0], forged[i]);
+      must(!file_write("p7.point", mark, strlen(mark), e) && !claim_ended(&p[7], &fate, reason),
+           "a forged mark", (int)i);
+    }
+    snprintf(mark, sizeof mark, "%016llx %016llx 0 6 7 \033[31mred\n", (unsigned long long)farm_id(),
+             (unsigned long long)holder[0]);
+    must(!file_write("p7.point", mark, strlen(mark), e) && claim_ended(&p[7], &fate, reason) &&
+           !strcmp(reason, "?[31mred"),
+         "a mark with an escape sequence", 7);
+    must(!rename("p7.point", "elsewhere") && !symlink("elsewhere", "p7.point") &&
+           !claim_ended(&p[7], &fate, reason),
+         "a mark behind a link", 7);
   }
   together();
 
