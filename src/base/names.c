@@ -5,7 +5,7 @@
 #include "base/memory.h"
 
 /* Half of the slots stay free. The seed is random: nobody can make names that share a slot. */
-static long *slot_of(const struct names *n, const char *name)
+static long *slot_of(const struct name_table *n, const char *name)
 {
   uint64_t at = XXH3_64bits_withSeed(name, strlen(name), n->seed);
   for (;; at++) {
@@ -14,9 +14,9 @@ static long *slot_of(const struct names *n, const char *name)
   }
 }
 
-long names_find(const struct names *n, const char *name) { return n->room ? *slot_of(n, name) - 1 : -1; }
+long names_find(const struct name_table *n, const char *name) { return n->room ? *slot_of(n, name) - 1 : -1; }
 
-long names_add(struct names *n, const char *name)
+long names_add(struct name_table *n, const char *name)
 {
   if (!n->room && getrandom(&n->seed, sizeof n->seed, 0) < 0) n->seed = 0;
   if (n->count == n->room) {
@@ -32,9 +32,9 @@ long names_add(struct names *n, const char *name)
   return n->count++;
 }
 
-void names_free(struct names *n)
+void names_free(struct name_table *n)
 {
   memory_free(n->name);
   memory_free(n->slot);
-  *n = (struct names){0};
+  *n = (struct name_table){0};
 }

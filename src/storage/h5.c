@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -500,23 +502,34 @@ static void examine(int fd, void *reply)
   munmap(h.text, (size_t)info.st_size);
 }
 
-/* The seals of files that have been examined: most files are loaded several times. */
+/* Digests of files that have been examined: most files are loaded several times. Their seed is random, as somebody can
+   make two files of one seal. */
 static struct {
-  char (*seal)[SEAL_BYTES];
-  size_t count;
+  XXH128_hash_t *digest;
+  size_t count, room;
+  uint64_t seed;
 } good;
 
-static int is_good(const char *seal)
+static XXH128_hash_t digest_of(const char *bytes, size_t size)
+{
+  if (!good.seed && getrandom(&good.seed, sizeof good.seed, 0) < 0) good.seed = 0;
+  return XXH3_128bits_withSeed(bytes, size, good.seed);
+}
+
+static int is_good(XXH128_hash_t digest)
 {
   for (size_t i = 0; i < good.count; i++)
-    if (!memcmp(good.seal[i], seal, SEAL_BYTES)) return 1;
+    if (XXH128_isEqual(good.digest[i], digest)) return 1;
   return 0;
 }
 
-static void remember(const char *seal)
+static void remember(XXH128_hash_t digest)
 {
-  good.seal = memory_grow(good.seal, good.count, good.count + 1, sizeof *good.seal);
-  memcpy(good.seal[good.count++], seal, SEAL_BYTES);
+  if (good.count == good.room) {
+    good.digest = memory_grow(good.digest, good.room, 2 * good.room + 16, sizeof *good.digest);
+    good.room = 2 * good.room + 16;
+  }
+  good.digest[good.count++] = digest;
 }
 
 /* The library crashes, or does not end, on some files whose checksums are right: a worker reads all of the file
@@ -525,9 +538,8 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
 {
   static struct worker worker = {.work = examine};
   struct error found = {0};
-  char seal[SEAL_BYTES + 1];
-  seal_make(bytes, size, seal);
-  if (is_good(seal)) return STATUS_OK;
+  XXH128_hash_t digest = digest_of(bytes, size);
+  if (is_good(digest)) return STATUS_OK;
   int fd = memfd_create("maxlogit", MFD_CLOEXEC); /* the same bytes, whatever becomes of the file meanwhile */
   size_t sent = 0;
   for (ssize_t n = 1; fd >= 0 && sent < size && n > 0; sent += n > 0 ? (size_t)n : 0)
@@ -541,7 +553,7 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   close(fd);
   if (!examined) error_set(&found, STATUS_FAIL, "the HDF5 library crashes, or does not end, on it");
   if (found.status) return error_set(e, found.status, "%s cannot be read: %s", path, found.text);
-  remember(seal);
+  remember(digest);
   return STATUS_OK;
 }
 

@@ -462,22 +462,28 @@ static int read_recorded(const struct run_file *file, const char *name, int valu
   return ok ? STATUS_OK : report_unread(r, name, s, e);
 }
 
-int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+static int read_any(const struct run_file *file, const char *name, int values, struct run_series *s,
+                    struct error *e)
 {
   const struct derived *d = is_series(file, name) ? NULL : derived_find(name);
-  if (!d || !is_series(file, d->source)) return read_recorded(file, name, 1, s, e);
-  int status = read_recorded(file, d->source, 1, s, e);
+  if (!d || !is_series(file, d->source)) return read_recorded(file, name, values, s, e);
+  int status = read_recorded(file, d->source, values, s, e);
   if (status) return status;
-  d->make(s);
+  if (values) d->make(s);
   snprintf(s->name, sizeof s->name, "%s", d->name);
   snprintf(s->unit, sizeof s->unit, "%s", d->unit);
   snprintf(s->long_name, sizeof s->long_name, "%s", d->long_name);
   return STATUS_OK;
 }
 
+int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+{
+  return read_any(file, name, 1, s, e);
+}
+
 int run_describe(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
 {
-  return read_recorded(file, name, 0, s, e);
+  return read_any(file, name, 0, s, e);
 }
 
 void run_series_free(struct run_series *s)

@@ -18,7 +18,7 @@ struct log_column {
 struct log {
   struct log_column *column;
   int columns, room;
-  struct names names; /* of the columns */
+  struct name_table names; /* of the columns */
   const char *step;   /* what the column of the steps is called; NULL: guessed, and told here */
   char step_found[256];
   long skipped; /* lines without a step */

@@ -266,7 +266,7 @@ static int print_series_name(void *context, const char *name)
                                        [PER_EXPERT] = "step, layer, expert",
                                        [PER_TENSOR] = "step, tensor"};
   struct run_series series;
-  if (run_read(context, name, &series, NULL) != STATUS_OK) return 0;
+  if (run_describe(context, name, &series, NULL) != STATUS_OK) return 0;
   printf("%-32s %-6s [%s]  %s\n", name, series.unit, shapes[series.shape], series.long_name);
   run_series_free(&series);
   return 0;

@@ -68,7 +68,7 @@ struct import {
   int targets, left_out;
   struct maxlogit_setting *setting;
   long settings, room;
-  struct names keys; /* of the settings */
+  struct name_table keys; /* of the settings */
   struct arena *texts;
 };
 
