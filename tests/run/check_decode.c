@@ -4,6 +4,7 @@
    logits, times the growth of sums; in double 1e-12 as well. */
 #include <stdio.h>
 #include "../model/model_fixture.h"
+#include "numerics/number_format.h"
 
 enum { BATCH = 3, LENGTH = 9, CUT = 4, VOCAB = 11, LONGEST = 16, HEADS = 4, LAYERS = 2 };
 #define STACK "layers=2 width=12 heads=4 head_dim=4 context=9 ffn_width=16 vocab=11 "
@@ -218,6 +219,77 @@ START_TEST(clips_do_not_part_them)
 }
 END_TEST
 
+/* Every form in every format of queries and keys: what is cached are numbers of that format, and the logits follow those
+   of the training form in the same format. Where keys are absorbed latents are rounded, not keys, which is another
+   rounding of the same size. */
+START_TEST(formats_of_what_is_cached)
+{
+  static const char *const devices[] = {"reference", "cpu"};
+  const int model = _i / 2;
+  for (int form = DECODE_MATERIALISED; form <= last_form(model); form++)
+    for (int format = FORMAT_BF16; format < FORMAT_COUNT; format++) {
+      struct pair plain, p;
+      struct error e = {0};
+      const char *device = devices[_i % 2];
+      double most = 0;
+      int caches = 0, keys = 0;
+      long outside = 0;
+      ck_assert(begin(&plain, model, "", device, form, 0, 1) && begin(&p, model, "", device, form, 0, 1));
+      run_whole(&plain, plain.expected);
+      model_program_free(&p.whole), model_program_free(&p.decoder);
+      p.f->model.precision.qk = format;
+      p.whole = fixture_program(p.f, BATCH, LENGTH, 0);
+      ck_assert(!model_decoder_init(&p.f->model, &p.decoder, BATCH, 1, LENGTH, (enum decode_form)form, &e));
+      run_whole(&p, p.expected);
+      run_decoder(&p);
+      const struct tensor *t;
+      for (int i = 0; (t = program_tensor(p.decoder.program, i)); i++) {
+        if (t->base || !t->name || !strstr(t->name, " cache")) continue;
+        real *numbers = fixture_copy(p.f, t);
+        int is_rounded = !strstr(t->name, "value") && !strstr(t->name, "rms");
+        caches++, keys += is_rounded;
+        for (long k = 0; k < t->rows * t->cols && is_rounded; k++) {
+          outside += (double)numbers[k] != number_round((double)numbers[k], (enum number_format)format);
+          most = fmax(most, fabs((double)numbers[k]));
+        }
+        memory_free(numbers);
+      }
+      ck_assert_msg(keys == LAYERS && caches >= keys && outside == 0 && most > 0.01,
+                    "%s, %s, form %d: %d caches, of which %d in %s: %ld numbers are not",
+                    models[model].settings, device, form, caches, keys, number_formats[format], outside);
+      const double effect = largest(plain.expected, p.expected), off = largest(p.expected, p.got);
+      ck_assert_msg(effect > 0 && off <= (form == DECODE_ABSORBED ? 16 : 0.5) * effect,
+                    "%s, %s, form %d, %s: off by %.3g, the format by %.3g", models[model].settings, device,
+                    form, number_formats[format], off, effect);
+      end(&plain), end(&p);
+    }
+}
+END_TEST
+
+/* Scores are rounded in the decoder as in the training form. */
+START_TEST(formats_of_scores)
+{
+  for (int form = DECODE_MATERIALISED; form <= last_form(_i); form++)
+    for (int format = FORMAT_BF16; format < FORMAT_COUNT; format++) {
+      struct pair plain, p;
+      struct error e = {0};
+      ck_assert(begin(&plain, _i, "", "cpu", form, 1, 1) && begin(&p, _i, "", "cpu", form, 1, 1));
+      run_whole(&plain, plain.expected);
+      model_program_free(&p.whole), model_program_free(&p.decoder);
+      p.f->model.precision.scores = format;
+      p.whole = fixture_program(p.f, BATCH, LENGTH, 0);
+      fixture_pack(p.f, &p.whole, CUT);
+      ck_assert(!model_decoder_init(&p.f->model, &p.decoder, BATCH, 1, LENGTH, (enum decode_form)form, &e));
+      run_whole(&p, p.expected);
+      run_decoder(&p);
+      const double effect = largest(plain.expected, p.expected), off = largest(p.expected, p.got);
+      ck_assert_msg(effect > 0 && off <= 0.5 * effect, "%s, form %d, %s: off by %.3g, the format by %.3g",
+                    models[_i].settings, form, number_formats[format], off, effect);
+      end(&plain), end(&p);
+    }
+}
+END_TEST
+
 /* What the equality above can see: a hundredth more of one head's rows of a matrix, or of a gain. */
 START_TEST(a_wrong_matrix_is_seen)
 {
@@ -305,6 +377,8 @@ int main(void)
   tcase_add_loop_test(tests, decoding_equals_training, 0, STACKS);
   tcase_add_loop_test(tests, blocks_are_single_positions, 0, MODELS);
   tcase_add_loop_test(tests, clips_do_not_part_them, 0, MODELS);
+  tcase_add_loop_test(tests, formats_of_what_is_cached, 0, 2 * MODELS);
+  tcase_add_loop_test(tests, formats_of_scores, 0, MODELS);
   tcase_add_loop_test(tests, a_wrong_matrix_is_seen, 0, 5);
   tcase_add_test(tests, what_is_cached);
   tcase_add_test(tests, what_cannot_be_decoded_is_refused);
