@@ -220,13 +220,14 @@ static int open_folder(const char *path, size_t length, int how, struct error *e
               path);
     return -1;
   }
+  int whole = (int)(length > 1 && path[length - 1] == '/' ? length - 1 : length);
   int folder = walk(path, &length, how), reason = errno;
   if (folder < 0 && reason == ELOOP)
     error_set(e, STATUS_FAIL, "%.*s is a symbolic link, and may lead to a folder of yours; remove it",
               (int)length, path);
   else if (folder < 0)
-    error_set(e, STATUS_FAIL, "cannot %s the folder %.*s: %s", how & FOLDER_MAKE ? "make" : "open",
-              (int)length, path, strerror(reason));
+    error_set(e, STATUS_FAIL, "cannot %s the folder %.*s: %s", how & FOLDER_MAKE ? "make" : "open", whole,
+              path, strerror(reason));
   errno = reason;
   return folder;
 }
@@ -280,7 +281,8 @@ const char *file_resolve(const char *path, char out[4096])
     if (!is_link) break;
     int before = *target == '/' ? 0 : (int)(name_in(found) - found);
     if (snprintf(longer, sizeof longer, "%.*s%s", before, found, target) >= 4096) return path;
-    found = strcpy(out, longer);
+    snprintf(out, 4096, "%s", longer);
+    found = out;
   }
   return access(found, F_OK) ? path : found; /* the text behind a link of /proc is no path */
 }

@@ -170,7 +170,7 @@ sweep -j 1 sweep.together=4
 [ $? -eq 1 ] || fail "failed points of a launch: not exit status 1"
 [ "$(finished)" -eq 2 ] || fail "failed points of a launch stopped others: $(cat out)"
 sed -n 's/^maxlogit: \([0-9a-f]*\) .* failed: /\1 /p' err | sort > why
-printf '%s\n' "$bad runs/s/$bad.h5 is not an HDF5 file" "$blocked runs/s/$blocked.ckpt: Not a directory" | sort | cmp -s - why ||
+printf '%s\n' "$bad runs/s/$bad.h5 is not an HDF5 file" "$blocked cannot open the folder runs/s/$blocked.ckpt: Not a directory" | sort | cmp -s - why ||
   fail "why points of a launch failed: $(cat err)"
 
 # a launch is stopped, or killed; what goes on does so in other company, and alone

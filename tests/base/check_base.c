@@ -1526,7 +1526,7 @@ START_TEST(paths_that_are_wrong)
   FAILS(file_publish("new", "folder", &e), STATUS_FAIL, "cannot write folder: Is a directory");
   ck_assert(!exists("new") && !exists("copy") && !has_temporary("folder")); /* none is left lying */
   expect("file", "text");
-  FAILS(file_make_folders("file/a/b", &e), STATUS_FAIL, "cannot make the folder file: Not a directory");
+  FAILS(file_make_folders("file/a/b", &e), STATUS_FAIL, "cannot make the folder file/a: Not a directory");
   FAILS(file_make_folders("~/a/b", &e), STATUS_USAGE,
         "~/a/b: the shell has left ~ as it is, which would be a folder; write $HOME");
   for (int i = 4090; i < 4099; i++) { /* with ".tmp7" behind it no longer than a system takes */

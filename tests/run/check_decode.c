@@ -219,9 +219,9 @@ START_TEST(clips_do_not_part_them)
 }
 END_TEST
 
-/* Every form in every format of queries and keys: what is cached are numbers of that format, and the logits follow those
-   of the training form in the same format. Where keys are absorbed latents are rounded, not keys, which is another
-   rounding of the same size. */
+/* Every form in every format of queries and keys: what is cached are numbers of that format, and the logits follow
+   those of the training form in the same format. Where keys are absorbed latents are rounded, not keys, which is
+   another rounding of the same size. */
 START_TEST(formats_of_what_is_cached)
 {
   static const char *const devices[] = {"reference", "cpu"};

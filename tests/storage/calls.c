@@ -2,8 +2,8 @@
    below $CALLS_ROOT and succeeds is a line of $CALLS_LOG, in the order of the calls:
      THREAD PROCESS PARENT CALL PATH [OTHER PATH]
    CALLS_DELAY=MS:CALL:CALL...: before each of these calls the program waits for so many milliseconds.
-   CALLS_SWAP=N:FOLDER:TARGET: before call N that names a file the folder becomes a symbolic link to TARGET, another user's where this one
-   is root; it is FOLDER.was then. */
+   CALLS_SWAP=N:FOLDER:TARGET: before call N that names a file the folder becomes a symbolic link to TARGET, another
+   user's where this one is root; it is FOLDER.was then. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,72 @@
+#!/bin/sh
+# help.sh - each sentence of a command's --help has a test (help_sentences), and those that no other test has are here
+srcdir=${srcdir:-$(dirname "$0")/..}
+srcdir=$(realpath "$srcdir")
+. "$srcdir/tests/small_runs.sh"
+table=$srcdir/tests/app/help_sentences
+cd "$dir" || exit 99
+
+# every sentence begins a row, every row is a sentence, and its test exists and has these words
+for command in $("$program" list command | sed -n 's/^  \([^ ]*\) .*/\1/p'); do
+  "$program" "$command" --help | awk -v command="$command" -f "$srcdir/tests/app/help_sentences.awk"
+done > sentences
+grep -v '^#' "$table" > rows
+test "$(grep -c . sentences)" -gt 50 || fail "few sentences: $(cat sentences)"
+awk -F ' [|] ' 'FNR == NR { row[$1] = 1; next }
+  { found = 0; for (r in row) if (index($0, r) == 1) { found = 1; used[r] = 1 } if (!found) print "no test owns: " $0 }
+  END { for (r in row) if (!(r in used)) print "is in no help: " r }' rows sentences > missing
+test ! -s missing || fail "tests/app/help_sentences: $(cat missing)"
+while IFS='|' read -r row test words; do
+  test=$(echo "$test" | tr -d ' ') words=$(echo "$words" | sed 's/^ *//; s/ *$//') file=$srcdir/$(echo "$test" | tr -d ' ')
+  test -f "$file" && test -s "$file.c" && file=$file.c
+  test -f "$file" || file=$file.c
+  grep -qF -e "$words" "$file" 2> /dev/null || fail "$row: $test has no '$words'"
+  case $test in *.py) ;; *) grep -q "$test\\b" "$srcdir/tests/list.am" || fail "$test is in no list" ;; esac
+done < rows
+
+small_run a
+# eval: keys that leave the shapes change what is evaluated; others are refused
+loss() { "$program" eval --json --context=2x a.h5 "$@" 2> err | grep -o '"loss": [^,]*'; }
+plain=$(loss)
+for key in model.rope_base=500 model.rope_scale=4 train.val_batches=1; do
+  test "$(loss $key)" && test "$(loss $key)" != "$plain" || fail "eval $key: $(loss $key), $plain without"
+done
+loss model.width=32; grep -q 'another model' err || fail "eval model.width: $(cat err)"
+
+# list: whatever it names is explained
+"$program" list --json > list.json || fail "list --json"
+for kind in attention ffn stabilizer optimizer schedule data observable preset command; do
+  for name in $("$program" list $kind | sed -n 's/^  \([^ ]*\) .*/\1/p'); do
+    "$program" help "$name" > out 2> err && test -s out || fail "help $name, a $kind: $(cat err)"
+  done
+done
+
+# run: the default, and its source, want no file
+"$program" run --dry-run > out 2> err && grep -q 'data' out && ! grep -q 'data.path *= *"*[a-z/]' out || fail "run without arguments: $(cat out err)"
+
+# sweep: all points are checked before the first is run
+"$program" sweep model.heads=2,3 model.width=16 train.steps=2 sweep.dir=points > out 2> err; status=$?
+test $status -eq 2 && test ! -e points || fail "all points are checked first: exit $status: $(cat err)"
+
+# run: a second signal ends it at once, in a step that takes long
+"$program" run --quiet train.steps=100 model.layers=12 model.width=768 model.heads=12 model.context=512 train.batch=32 device.threads=1 record.path=long.h5 > out 2> err &
+pid=$!
+for try in 1 2 3 4 5 6 7 8 9 10; do test -e long.live.tsv && break; sleep 1; done
+sleep 1; kill -INT $pid; sleep 1; began=$(date +%s); kill -INT $pid
+wait $pid; status=$?
+test $status -eq 130 && test $(($(date +%s) - began)) -le 5 || fail "a second signal ends it at once ($try): exit $status: $(cat err)"
+# ... and one before the first step ends it with its state saved
+"$program" run --quiet train.steps=100000 model.layers=1 model.width=16 model.heads=2 device.threads=1 record.path=early.h5 > out 2> err &
+pid=$!
+for try in $(seq 200); do test -e early.lock && break; sleep 0.02; done
+kill -INT $pid; wait $pid; status=$?
+test $status -eq 75 && test -s early.h5 && "$program" resume --quiet early.h5 train.max_time=0.01 > out 2> err; test $? -eq 75 || fail "a signal before the first step: exit $status: $(cat err)"
+
+# serve: the port that is asked for is that of the address
+port=$((20000 + $$ % 20000))
+timeout 20 "$program" serve --port=$port a.h5 > out 2> err &
+pid=$!
+for try in $(seq 200); do test -s out && break; sleep 0.05; done
+kill $pid; wait $pid 2> /dev/null
+grep -q ":$port/" out || grep -q 'no HTTP\|libmicrohttpd' err || fail "serve --port=$port: $(cat out err)"
+finish
