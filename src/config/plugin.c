@@ -36,7 +36,7 @@ const struct plugin *plugin_table(void)
     add_plugin("schedule", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
   for (const struct data_source *const *p = data_sources; *p; p++)
     add_plugin("data", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  add_plugin("observable", "default", "all but those that are recorded by name only", NULL, 0);
+  add_plugin("observable", "default", "all observables except those marked \"by name only\"", NULL, 0);
   for (const struct observable *const *p = observables; *p; p++)
     add_plugin("observable", (*p)->name, (*p)->help, NULL, 0);
   for (const struct preset *p = presets; p->name; p++) add_plugin("preset", p->name, p->help, NULL, 0);

@@ -16,8 +16,7 @@ static const struct option_row top_rows[] = {
            OPTION_LIST),
   TEXT_ROW(struct top_options, data, "markov", "source of the tokens: see `maxlogit list data`", 0),
   TEXT_ROW(struct top_options, device, "cpu", "cpu, cuda, or reference (plain loops, slow)", 0),
-  TEXT_ROW(struct top_options, arm, "",
-           "name of the [arm NAME] of the sweep file that this run belongs to: for --by arm",
+  TEXT_ROW(struct top_options, arm, "", "arm of a sweep file, set by [arm NAME]; groups runs with --by arm",
            OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
@@ -26,39 +25,36 @@ static const char *const on_nonfinite_kinds[] = {"stop", "continue", "fail", NUL
 
 #define T struct train_options
 static const struct option_row train_rows[] = {
-  INT_ROW(T, steps, "600", 0, 1e12, "steps", "updates in all", OPTION_EXTEND | OPTION_NUMBER),
-  INT_ROW(T, batch, "8", 1, 1e6, "sequences", "sequences a step", 0),
-  INT_ROW(T, micro_batches, "1", 1, 1e6, "1", "parts that a step's batch is computed in", 0),
+  INT_ROW(T, steps, "600", 0, 1e12, "steps", "number of updates", OPTION_EXTEND | OPTION_NUMBER),
+  INT_ROW(T, batch, "8", 1, 1e6, "sequences", "sequences per step", 0),
+  INT_ROW(T, micro_batches, "1", 1, 1e6, "1", "micro-batches per step", 0),
   REAL_ROW(T, lr, "0.01", 0, 1e30, "1", "learning rate before schedule and warm-up", 0),
   INT_ROW(T, warmup, "50", 0, 1e12, "steps", "steps of linear warm-up", OPTION_NUMBER),
-  TEXT_ROW(T, schedule, "constant", "factor on the learning rate: see `maxlogit list schedule`",
-           OPTION_NUMBER),
-  REAL_ROW(T, weight_decay, "0.1", 0, 1e6, "1", "decoupled decay of every matrix", 0),
-  CHOICE_ROW(
-    T, decay, "scaled", decay_kinds,
-    "decay a step: the step's rate * weight_decay, or weight_decay times the schedule's and the warm-up's "
-    "factor alone",
-    0),
-  BOOL_ROW(T, decay_gains, "0", "decay gains and biases too", 0),
-  REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "bound on the gradient's norm over all tensors; 0: off",
-           OPTION_OFF),
+  TEXT_ROW(T, schedule, "constant", "learning rate schedule: see `maxlogit list schedule`", OPTION_NUMBER),
+  REAL_ROW(T, weight_decay, "0.1", 0, 1e6, "1", "decoupled weight decay of every matrix", 0),
+  CHOICE_ROW(T, decay, "scaled", decay_kinds,
+             "decay per step: learning rate times weight_decay (scaled), or schedule factor times "
+             "weight_decay (independent)",
+             0),
+  BOOL_ROW(T, decay_gains, "0", "also decay gains and biases", 0),
+  REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "limit on the global gradient norm; 0: off", OPTION_OFF),
   INT_ROW(T, val_every, "100", 0, 1e12, "steps", "steps between validations; 0: only at the end", 0),
-  INT_ROW(T, val_batches, "8", 1, 1e6, "batches", "fixed batches a validation", 0),
+  INT_ROW(T, val_batches, "8", 1, 1e6, "batches", "fixed batches per validation", 0),
   INT_ROW(T, seed, "1", 0, 0x1p53, "1", "seed of everything random", OPTION_NUMBER),
   CHOICE_ROW(T, on_nonfinite, "stop", on_nonfinite_kinds,
-             "when loss or gradient is not finite: stop (exit 0), continue, or fail (exit 3)", 0),
+             "action if loss or gradient is not finite: stop (exit 0), continue, or fail (exit 3)", 0),
   REAL_ROW(T, spike, "8", 0, 1e30, "1",
-           "a loss this many median deviations above the running median is an event; 0: off", 0),
+           "a loss is a spike if it is this many median absolute deviations above the running median; 0: off",
+           0),
   TEXT_ROW(T, init_from, "",
-           "start from the weights of this checkpoint, or of this run's latest; of a folder (a sweep's) from "
-           "those of the run there that has this run's seed; empty: draw them",
+           "checkpoint or run file with the initial weights, or a folder with one run per seed; empty: "
+           "random weights",
            OPTION_CONTENT | OPTION_NUMBER),
-  TEXT_ROW(
-    T, plant, "",
-    "heads whose logits start FACTOR^2 times as large, by their rows of w_q and (not where it is shared) "
-    "w_k: LAYER:HEAD:FACTOR, * for all; a norm of queries and keys undoes it",
-    OPTION_LIST | OPTION_NUMBER),
-  REAL_ROW(T, max_time, "0", 0, 1e12, "s", "stop after this time (exit 75), to be resumed; 0: no limit",
+  TEXT_ROW(T, plant, "",
+           "LAYER:HEAD:FACTOR, * for all: multiply a head's rows of w_q, and of w_k unless keys are shared, "
+           "so that its logits start FACTOR^2 times as large; QK-Norm cancels it",
+           OPTION_LIST | OPTION_NUMBER),
+  REAL_ROW(T, max_time, "0", 0, 1e12, "s", "time limit, then stop (exit 75; resume continues); 0: no limit",
            OPTION_FREE),
   END_ROW};
 
@@ -67,75 +63,66 @@ static const struct option_row checkpoint_rows[] = {
   INT_ROW(K, every, "0", 0, 1e12, "steps", "steps between checkpoints; 0: only by time and at a stop",
           OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(K, seconds, "30", 0, 1e12, "s", "longest time between checkpoints; 0: off", OPTION_FREE),
-  TEXT_ROW(K, keep, "2", "how many of the newest to keep, or all", OPTION_FREE | OPTION_NUMBER), END_ROW};
+  TEXT_ROW(K, keep, "2", "number of latest checkpoints to keep, or all", OPTION_FREE | OPTION_NUMBER),
+  END_ROW};
 
 static const struct option_row device_rows[] = {
   INT_ROW(struct device_options, threads, "0", 0, 1024, "threads",
-          "threads of a run, or of a launch; 0: all cores, and one a run in a sweep",
+          "threads per run or batch of runs; 0: all cores; in a sweep one per run",
           OPTION_FREE | OPTION_NUMBER),
-  CHOICE_ROW(
-    struct device_options, math, "fp32", device_math_names,
-    "what products, also attention's, round their inputs to; sums, and all else, stay in fp32. Other than "
-    "fp32 for cuda alone",
-    0),
+  CHOICE_ROW(struct device_options, math, "fp32", device_math_names,
+             "input format of matrix products and attention; accumulation and everything else stay in fp32. "
+             "tf32 and bf16 need device=cuda",
+             0),
   END_ROW};
 
 static const char *const shard_kinds[] = {"none", "states", "weights", NULL};
 static const struct option_row comm_rows[] = {
   INT_ROW(struct comm_options, ranks, "0", 0, 1e6, "ranks",
-          "processes of those that a launcher (mpirun, srun) has started, for a run: 0: all there are, of a "
-          "sweep one. By comm.context ranks each a power of two that divides "
-          "train.micro_batches",
+          "MPI ranks per run; 0: all (in a sweep one). Ranks divided by comm.context must be a power of two "
+          "that divides train.micro_batches",
           OPTION_FREE | OPTION_NUMBER),
   INT_ROW(struct comm_options, context, "1", 1, 1024, "ranks",
-          "ranks along the context: each has a part of every sequence, and keys and values go round; a power "
-          "of two, "
-          "twice which divides model.context. The other ranks divide train.micro_batches. Part of a run's "
-          "id: losses "
-          "and gradients are those of one rank to rounding",
+          "ranks along the context (ring attention); a power of two, twice which divides model.context. Part "
+          "of the run's id: results equal those of one rank up to rounding",
           OPTION_LATER),
-  CHOICE_ROW(
-    struct comm_options, shard, "none", shard_kinds,
-    "what ranks have but a part of: nothing; the optimisers' states, of which each rank then makes its "
-    "part of the updates; or weights, gradients, updates and states, a layer's weights being "
-    "gathered where they are used",
-    OPTION_FREE | OPTION_NUMBER),
+  CHOICE_ROW(struct comm_options, shard, "none", shard_kinds,
+             "tensors that are sharded over the ranks: none; optimizer states (ZeRO-1); or weights, "
+             "gradients and states (ZeRO-3)",
+             OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(struct comm_options, timeout, "600", 1, 1e6, "s",
-           "a rank that does not answer for so long is lost, and the run ends: longer than any step, and "
-           "than a checkpoint "
-           "takes to be written",
+           "seconds after which a silent rank counts as lost and the run ends; must exceed the time of a "
+           "step and of a checkpoint",
            OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 static const struct option_row sweep_rows[] = {
   BOOL_ROW(
     struct sweep_options, drop_checkpoints, "0",
-    "remove the checkpoints of a run that is done: it can no longer be extended, evaluated or started from, "
-    "and rerun begins at its start",
+    "remove the checkpoints of finished runs; such runs cannot be extended, evaluated or used as a start",
     OPTION_FREE | OPTION_NUMBER),
   TEXT_ROW(struct sweep_options, dir, "", "folder of the runs; empty: runs/<name of the sweep file>",
            OPTION_FREE | OPTION_NUMBER),
   INT_ROW(struct sweep_options, jobs, "0", 0, 1024, "processes",
-          "launches at a time (-j), each a process; 0: as many as the cores carry, on a GPU one",
+          "concurrent processes (-j); 0: one per core; on a GPU one", OPTION_FREE | OPTION_NUMBER),
+  INT_ROW(struct sweep_options, together, "0", 0, 1024, "runs",
+          "runs per process, which may differ only in scalar hyperparameters; 0: on the CPU 1, on a GPU 128",
           OPTION_FREE | OPTION_NUMBER),
-  INT_ROW(
-    struct sweep_options, together, "0", 0, 1024, "runs",
-    "runs of one launch, which differ in numbers alone; 0: as many as pay: on the CPU one, on a GPU 128",
-    OPTION_FREE | OPTION_NUMBER),
   END_ROW};
 
 static const struct config_section core[] = {
-  {"", "what is run", top_rows, sizeof(struct top_options), 0},
-  {"model", "the stack", model_rows, sizeof(struct model_options), 0},
-  {"precision", "rounding inside attention, emulated", precision_rows, sizeof(struct precision_options), 0},
-  {"data", "where tokens come from", data_rows, sizeof(struct data_options), 0},
-  {"train", "the training", train_rows, sizeof(struct train_options), 0},
-  {"override", "settings of single tensors, by pattern", override_rows, sizeof(struct override_options), 0},
-  {"record", "what is written", record_rows, sizeof(struct record_options), 0},
-  {"checkpoint", "states to resume from", checkpoint_rows, sizeof(struct checkpoint_options), 0},
-  {"device", "who computes", device_rows, sizeof(struct device_options), 0},
-  {"comm", "many ranks", comm_rows, sizeof(struct comm_options), 0},
-  {"sweep", "many runs", sweep_rows, sizeof(struct sweep_options), 0},
+  {"", "the run", top_rows, sizeof(struct top_options), 0},
+  {"model", "the model", model_rows, sizeof(struct model_options), 0},
+  {"precision", "emulated rounding inside attention", precision_rows, sizeof(struct precision_options), 0},
+  {"data", "the data", data_rows, sizeof(struct data_options), 0},
+  {"train", "training", train_rows, sizeof(struct train_options), 0},
+  {"override", "settings of single tensors, by name pattern", override_rows, sizeof(struct override_options),
+   0},
+  {"record", "recording", record_rows, sizeof(struct record_options), 0},
+  {"checkpoint", "checkpoints", checkpoint_rows, sizeof(struct checkpoint_options), 0},
+  {"device", "the device", device_rows, sizeof(struct device_options), 0},
+  {"comm", "MPI ranks", comm_rows, sizeof(struct comm_options), 0},
+  {"sweep", "sweeps", sweep_rows, sizeof(struct sweep_options), 0},
 };
 
 enum { CORE = sizeof core / sizeof *core, MOST = 256 };

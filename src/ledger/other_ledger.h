@@ -1,4 +1,4 @@
-/* other_ledger.h - a ledger read from its file, claims.json: an earlier version of this one, or another one beside it */
+/* other_ledger.h - a ledger read from its file, claims.json: an earlier version of this one, or another one */
 #ifndef MAXLOGIT_LEDGER_OTHER_LEDGER_H
 #define MAXLOGIT_LEDGER_OTHER_LEDGER_H
 #include <jansson.h>

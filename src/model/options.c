@@ -18,14 +18,15 @@ const struct option_row model_rows[] = {
   ROW_INT(layers, "2", 1, 1000, "blocks in the stack"),
   ROW_INT(width, "64", 1, 65536, "width of the residual stream"),
   ROW_INT(heads, "4", 1, 4096, "query heads"),
-  ROW_INT(kv_heads, "0", 0, 4096, "key/value heads; 0 with mha: as many as heads"),
+  ROW_INT(kv_heads, "0", 0, 4096, "key/value heads; 0 with mha: equal to model.heads"),
   ROW_INT(head_dim, "0", 0, 8192, "size of a head (mla: of its content part); 0: width / heads"),
-  ROW_INT(context, "64", 1, 1048576, "tokens a row"),
-  ROW_INT(ffn_width, "0", 0, 1048576, "width of SwiGLU; 0: 8/3 width, rounded to a multiple of 16"),
-  ROW_INT(vocab, "0", 0, 1048576, "symbols; 0: as many as the data has"),
+  ROW_INT(context, "64", 1, 1048576, "tokens per sequence"),
+  ROW_INT(ffn_width, "0", 0, 1048576,
+          "hidden width of SwiGLU; 0: 8/3 model.width, rounded to a multiple of 16"),
+  ROW_INT(vocab, "0", 0, 1048576, "vocabulary size; 0: that of the data"),
   TEXT_ROW(struct model_options, attention, "mha", "attention variant: see `maxlogit list attention`", 0),
   TEXT_ROW(struct model_options, ffn, "swiglu", "feed-forward block: see `maxlogit list ffn`", OPTION_LATER),
-  ROW_INT(q_rank, "0", 0, 65536, "mla: rank of the query latent; 0: none, queries come from the width"),
+  ROW_INT(q_rank, "0", 0, 65536, "mla: rank of the query latent; 0: queries are projected directly"),
   ROW_INT(kv_rank, "0", 0, 65536, "mla: rank of the key/value latent; 0: 4 head_dim"),
   ROW_INT(rope_dim, "0", 0, 8192, "mla: size of the rotary part, even; 0: head_dim / 2"),
   ROW_INT(value_dim, "0", 0, 8192, "mla: size of a value head; 0: head_dim"),
@@ -33,41 +34,40 @@ const struct option_row model_rows[] = {
   BOOL_ROW(struct model_options, bias, "0", "biases in the attention's projections", 0),
   REAL_ROW(struct model_options, rope_base, "10000", 1, 1e12, "1", "base of RoPE's frequencies", 0),
   REAL_ROW(struct model_options, rope_scale, "1", 1e-6, 1e6, "1",
-           "positions are divided by it (position interpolation, arXiv 2306.15595)", 0),
-  REAL_ROW(struct model_options, norm_eps, "1e-06", 0, 1, "1", "added to the mean square in RMSNorm", 0),
+           "divisor of positions (position interpolation, arXiv 2306.15595)", 0),
+  REAL_ROW(struct model_options, norm_eps, "1e-06", 0, 1, "1", "epsilon of RMSNorm, added to the mean square",
+           0),
   REAL_ROW(struct model_options, z_loss, "0", 0, 1e6, "1", "factor of the z-loss: the mean of (log Z)^2", 0),
   CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
              "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),
   REAL_ROW(struct model_options, init_std, "0.02", 0, 1e6, "1", "standard deviation of init = fixed", 0),
   INT_ROW(struct model_options, mtp, "0", 0, 8, "1",
-          "modules of multi-token prediction (DeepSeek-V3, arXiv 2412.19437 sec. 2.2): the k-th predicts the "
-          "token k further on",
+          "multi-token prediction modules (DeepSeek-V3, arXiv 2412.19437 sec. 2.2); module k predicts the "
+          "token k positions further",
           OPTION_LATER),
   REAL_ROW(struct model_options, mtp_weight, "0.3", 0, 1e6, "1", "weight of the mean of the modules' losses",
            OPTION_LATER),
-  CHOICE_ROW(
-    struct model_options, mask, "causal", model_masks,
-    "which tokens of its document a token sees: those up to itself; all; of those up to itself the "
-    "latest (window); those up to itself and all of the prefix. Targets that are seen do not count: of "
-    "a full mask there is one a document, behind its end",
-    OPTION_LATER),
+  CHOICE_ROW(struct model_options, mask, "causal", model_masks,
+             "tokens of its document that a token attends to: up to itself (causal), all (full), the latest "
+             "(window), or up to itself and the whole prefix. Targets inside the visible range do not count; "
+             "with full, one target per document remains, after its end",
+             OPTION_LATER),
   INT_ROW(struct model_options, window, "0", 0, 1048576, "1",
-          "mask = window: tokens seen, itself included; 0: half the context", OPTION_LATER),
+          "mask = window: visible tokens, including the token itself; 0: half the context", OPTION_LATER),
   INT_ROW(
     struct model_options, window_every, "0", 0, 1000, "1",
-    "mask = window: of every so many layers the last has no window (Gemma 2: 2, Gemma 3: 6); 0: all have "
-    "one",
+    "mask = window: every N-th layer has no window (Gemma 2: 2, Gemma 3: 6); 0: all layers have a window",
     OPTION_LATER),
   INT_ROW(struct model_options, prefix, "0", 0, 1048576, "1",
-          "mask = prefix: tokens at a document's begin that all of it sees; 0: half the context",
+          "mask = prefix: first tokens of a document, visible to all its tokens; 0: half the context",
           OPTION_LATER),
   END_ROW};
 
 const struct option_row precision_rows[] = {
   CHOICE_ROW(struct precision_options, scores, "f32", number_formats,
-             "format that logits are rounded to before the cap and the softmax; f32: not rounded", 0),
+             "number format of logits before cap and softmax; f32: not rounded", 0),
   CHOICE_ROW(struct precision_options, qk, "f32", number_formats,
-             "format that queries and keys are rounded to before their product; f32: not rounded", 0),
+             "number format of queries and keys before their product; f32: not rounded", 0),
   END_ROW};
 
 /* --- what follows from what --------------------------------------------------------------------------- */

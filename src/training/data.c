@@ -5,14 +5,14 @@ static const char *const vocab_names[] = {"char", "byte", NULL};
 static const char *const packing_names[] = {"none", "documents", NULL};
 
 const struct option_row data_rows[] = {
-  TEXT_ROW(struct data_options, path, "", "text of data=bytes: a file, or files joined by +",
+  TEXT_ROW(struct data_options, path, "", "text files for data=bytes, joined by +",
            OPTION_FREE | OPTION_LIST),
   CHOICE_ROW(struct data_options, vocab, "char", vocab_names,
-             "symbols of data=bytes: those that occur (char) or all 256 (byte)", 0),
+             "symbols of data=bytes: the bytes that occur (char), or all 256 (byte)", 0),
   REAL_ROW(struct data_options, val_fraction, "0.1", 0.001, 0.5, "1",
-           "share of the text, at its end, kept for validation", 0),
+           "share of the text, at its end, used for validation", 0),
   CHOICE_ROW(struct data_options, packing, "none", packing_names,
-             "documents: several in a row, and attention does not cross from one to the next", 0),
+             "documents: several documents per sequence; attention stays within a document", 0),
   TEXT_ROW(struct data_options, separator, "\\n\\n",
            "text that ends a document (\\n, \\t, \\\\ as in C), for packing=documents", 0),
   END_ROW};

@@ -10,20 +10,19 @@ static const char *const match_names[] = {"lr", "update_rms", "update_spectral_n
 
 const struct option_row override_rows[] = {
   TEXT_ROW(struct override_options, optimizer, "",
-           "other optimisers by tensor: GLOB:NAME, as in w_q:adam+w_k:adam", OPTION_LIST),
+           "optimizers of single tensors: GLOB:NAME, as in w_q:adam+w_k:adam", OPTION_LIST),
   TEXT_ROW(struct override_options, lr, "", "factors on train.lr by tensor: GLOB:FACTOR, as in w_[qk]:0.1",
            OPTION_LIST),
   TEXT_ROW(struct override_options, weight_decay, "",
            "factors on train.weight_decay by tensor: GLOB:FACTOR, as in w_[qk]:10", OPTION_LIST),
-  CHOICE_ROW(
-    struct override_options, match, "lr", match_names,
-    "held equal between optimisers on hidden matrices: the rate alone, or every update scaled to one RMS, or "
-    "to one spectral norm",
-    0),
-  REAL_ROW(
-    struct override_options, match_rms, "0.2", 0, 1e6, "1",
-    "the RMS; the spectral norm is this times sqrt(max(out, in)), as of a matrix of equal singular values",
-    0),
+  CHOICE_ROW(struct override_options, match, "lr", match_names,
+             "what is equal between optimizers on hidden matrices: the learning rate, the RMS of the update, "
+             "or its spectral norm",
+             0),
+  REAL_ROW(struct override_options, match_rms, "0.2", 0, 1e6, "1",
+           "RMS of a matched update; the spectral norm is this times sqrt(max(out, in)), as if all singular "
+           "values were equal",
+           0),
   END_ROW};
 
 /* --- patterns ----------------------------------------------------------------------------------------- */

@@ -70,7 +70,7 @@ static int bench(void *request, struct error *e)
 const struct command command_bench = {
   .name = "bench",
   .arguments = "[device=cpu|cuda]",
-  .help = "speed, against the machine's own measured limit",
+  .help = "measure speed relative to the machine's limit",
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
     "recording costs. All stacks take about three minutes on two cores; what recording costs "

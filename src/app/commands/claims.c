@@ -226,7 +226,7 @@ static int claims(void *request, struct error *e)
 const struct command command_claims = {
   .name = "claims",
   .arguments = "[ID ...] [key=value ...]",
-  .help = "run the experiments, print a verdict for each claim of the literature",
+  .help = "run experiments and print a verdict for each claim of the literature",
   .about =
     "Settle what the literature says: run what is missing of the experiments behind the claims (of those "
     "named, "

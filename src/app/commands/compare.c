@@ -270,7 +270,7 @@ static int compare(void *request, struct error *e)
 const struct command command_compare = {
   .name = "compare",
   .arguments = "A B\nRUN.h5 ... CONDITION-A CONDITION-B",
-  .help = "two arms, paired over seeds: effect, interval",
+  .help = "compare two arms, paired over seeds: effect and interval",
   .about =
     "Compare two arms over pairs of runs with the same seed, which start from the same weights and see the "
     "same "

@@ -173,7 +173,7 @@ static int doctor(void *request, struct error *e)
 const struct command command_doctor = {
   .name = "doctor",
   .arguments = "",
-  .help = "what this build and machine have; a fixed run's bits",
+  .help = "report the build, the machine, and the bits of a fixed run",
   .about = "Show what this build and machine have, and do a fixed short run, whose bits are the same on "
            "every processor "
            "with a fused multiply-add.",

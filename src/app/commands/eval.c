@@ -251,7 +251,7 @@ static int eval(void *request, struct error *e)
 const struct command command_eval = {
   .name = "eval",
   .arguments = "RUN.h5 [key=value ...]",
-  .help = "loss at longer contexts, by position, and decoded",
+  .help = "evaluate a run: loss at longer contexts, by position, and while decoding",
   .about = "Evaluate a run's latest checkpoint on validation batches, at its context and at longer ones.",
   .more = "key=value changes what cannot change the weights' shapes: model.rope_base, model.rope_scale, "
           "train.val_batches, data.path.\n\n"

@@ -334,7 +334,7 @@ static int export(void *request, struct error *error)
 const struct command command_export = {
   .name = "export",
   .arguments = "RUN.h5 ... SERIES ...",
-  .help = "text columns for gnuplot, awk, spreadsheets",
+  .help = "print series as text columns (gnuplot, awk, CSV)",
   .about = "Print series of run files as text: lines of # and then columns, the step first. " SELECTION_HELP,
   .more = "maxlogit export runs/a.h5 loss val_loss\n"
           "maxlogit export demo attn/max_logit --reduce=max --band=geometric --bins=500",

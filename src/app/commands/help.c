@@ -270,7 +270,7 @@ static int help(void *request, struct error *e)
 const struct command command_help = {
   .name = "help",
   .arguments = "[TOPIC]",
-  .help = "explain a command, a key, a section, a plug-in or a claim",
+  .help = "explain a command, key, section, plug-in or claim",
   .about =
     "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), or all keys "
     "(config).",

@@ -518,7 +518,7 @@ static int import(void *request, struct error *e)
 const struct command command_import = {
   .name = "import",
   .arguments = "FILE ...",
-  .help = "logs of other programs as a run file",
+  .help = "convert logs of other programs into a run file",
   .about =
     "Make a run file of logs: CSV, JSON lines (of trackers, Hugging Face's trainer, ms-swift), arrays of "
     "numpy.savez, event files of TensorBoard (by Python's tensorboard), lines that Megatron-LM and ms-swift "

@@ -129,7 +129,7 @@ static void print_list(struct buffer *b)
 const struct command command_list = {
   .name = "list",
   .arguments = "[KIND]",
-  .help = "what there is to choose from",
+  .help = "list plug-ins, presets, claims and operations",
   .about = "List what there is of a kind, or of all. `maxlogit help NAME` explains one of them.",
   .tell = print_list,
   OPTIONS,

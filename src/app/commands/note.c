@@ -53,7 +53,7 @@ static int note(void *request, struct error *e)
 const struct command command_note = {
   .name = "note",
   .arguments = "RUN.h5 [TEXT]",
-  .help = "remarks kept in a run file",
+  .help = "add or print remarks of a run file",
   .about = "Keep a remark in a run file, with the date; without TEXT, print those that it has.",
   .more = "The file is written anew under its checksum, and replaced at once: whoever is killed meanwhile "
           "leaves the "

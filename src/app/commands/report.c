@@ -68,7 +68,7 @@ static int report(void *request, struct error *e)
 const struct command command_report = {
   .name = "report",
   .arguments = "RUN.h5 ...",
-  .help = "a page of runs for a browser: table, curves, heads, differences",
+  .help = "HTML page of runs: table, curves, heads, differences",
   .about = "Write a page of runs into a folder, whole: it opens from a disk and asks nothing of a "
            "network. " SELECTION_HELP
            " Curves are thinned to intervals of the steps, of which mean, smallest and largest value stay.",

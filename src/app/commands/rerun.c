@@ -88,7 +88,7 @@ static int rerun(void *request, struct error *e)
 const struct command command_rerun = {
   .name = "rerun",
   .arguments = "RUN.h5 [key=value ...]",
-  .help = "the same run again, with more recorded",
+  .help = "repeat a run and record more",
   .about =
     "Repeat a run from its start (or --from a checkpoint), bit for bit, with more recorded; afterwards every "
     "series that it had is compared.",

@@ -98,7 +98,7 @@ static int serve(void *request, struct error *e)
 const struct command command_serve = {
   .name = "serve",
   .arguments = "RUN.h5 ...",
-  .help = "the page of report, live in a browser",
+  .help = "the page of `report`, updated live",
   .about = "Show runs in a browser of this machine while they are being written: prints the address, which "
            "has a token "
            "in it, and answers nobody without it. Only reads, and only these runs. " SELECTION_HELP,

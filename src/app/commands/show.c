@@ -413,7 +413,7 @@ static int show(void *request, struct error *error)
 const struct command command_show = {
   .name = "show",
   .arguments = "RUN.h5 ...",
-  .help = "a summary table, one line a run",
+  .help = "summary table, one line per run",
   .about =
     "A summary of runs, one line each. " SELECTION_HELP
     " loss and val are those of the last recorded step; peak "

@@ -364,7 +364,7 @@ static int spectra(void *request, struct error *e)
 const struct command command_spectra = {
   .name = "spectra",
   .arguments = "FILE|DIR ...",
-  .help = "singular-value entropy and norms, bounds on logits, of a checkpoint, ours or safetensors",
+  .help = "singular-value entropy, norms and logit bounds of a checkpoint (ours or safetensors)",
   .about =
     "Singular-value entropy and norms of a checkpoint, or of a run's newest one: of every matrix, of every "
     "head's "

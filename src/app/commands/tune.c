@@ -418,7 +418,7 @@ static int tune(void *request, struct error *e)
 const struct command command_tune = {
   .name = "tune",
   .arguments = "FILE.conf [key=value ...]",
-  .help = "the best value of a key, a learning rate say, for each arm of a file",
+  .help = "find the best value of a key, such as the learning rate, for each arm",
   .about =
     "Find the value of a key that is best for each arm of a file (its [arm NAME] sections, or the product of "
     "its "

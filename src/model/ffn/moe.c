@@ -24,16 +24,16 @@ static const char *const rule_names[] = {"sign", "centred", "rms", NULL};
 #define O struct moe_options
 static const struct option_row rows[] = {
   INT_ROW(O, experts, "8", 1, 4096, "1", "experts that the router chooses from", 0),
-  INT_ROW(O, active, "2", 1, 4096, "1", "of them for each token", 0),
-  INT_ROW(O, shared, "1", 0, 64, "1", "experts beside them, for every token", 0),
+  INT_ROW(O, active, "2", 1, 4096, "1", "experts per token", 0),
+  INT_ROW(O, shared, "1", 0, 64, "1", "shared experts, used by every token", 0),
   INT_ROW(O, hidden, "0", 0, 1048576, "1",
           "hidden size of an expert; 0: model.ffn_width / (active + shared), rounded to a multiple of 8", 0),
-  INT_ROW(O, dense_layers, "0", 0, 1000, "1", "first blocks that stay dense, of model.ffn_width", 0),
-  CHOICE_ROW(O, score, "sigmoid", score_names, "what makes scores of the router's logits", 0),
+  INT_ROW(O, dense_layers, "0", 0, 1000, "1", "number of first layers with a dense block of model.ffn_width",
+          0),
+  CHOICE_ROW(O, score, "sigmoid", score_names, "function from router logits to scores", 0),
   CHOICE_ROW(O, balance, "bias", balance_names,
-             "what spreads tokens over experts: a bias on the choice that follows the loads (loss-free, "
-             "arXiv 2408.15664), a "
-             "loss by sequence (arXiv 2412.19437 eq. 17), both, or nothing",
+             "load balancing: a bias on the choice that follows the loads (loss-free, arXiv 2408.15664), an "
+             "auxiliary loss per sequence (arXiv 2412.19437 eq. 17), both, or none",
              0),
   REAL_ROW(O, bias_rate, "0.001", 0, 1e6, "1", "step of the bias, after each update", 0),
   CHOICE_ROW(O, bias_rule, "sign", rule_names,
@@ -41,11 +41,10 @@ static const struct option_row rows[] = {
              "(Moonlight, arXiv "
              "2502.16982); e over its root mean square",
              0),
-  REAL_ROW(O, aux, "0.0001", 0, 1e6, "1", "factor of the loss by sequence", 0),
-  INT_ROW(O, groups, "1", 1, 4096, "1", "groups that the experts lie in, one after another", 0),
-  INT_ROW(
-    O, groups_kept, "1", 1, 4096, "1",
-    "groups that a token may choose from: those with the largest sums of their active / groups_kept best", 0),
+  REAL_ROW(O, aux, "0.0001", 0, 1e6, "1", "factor of the auxiliary loss per sequence", 0),
+  INT_ROW(O, groups, "1", 1, 4096, "1", "groups of consecutive experts", 0),
+  INT_ROW(O, groups_kept, "1", 1, 4096, "1",
+          "groups a token may choose from, by the sum of their active / groups_kept largest scores", 0),
   REAL_ROW(O, route_scale, "1", 0, 1e6, "1", "factor on the gates, which sum to 1 before it", 0),
   END_ROW};
 #undef O
@@ -243,7 +242,8 @@ static void after_step(struct model *m, struct program *p)
 
 const struct ffn ffn_moe = {
   .name = "moe",
-  .help = "a mixture of experts: a router chooses a few gated blocks for each token, shared ones take all",
+  .help =
+    "mixture of experts: a router chooses a few SwiGLU blocks per token; shared experts process all tokens",
   .options = rows,
   .options_size = sizeof(struct moe_options),
   .state_size = sizeof(struct moe_state),

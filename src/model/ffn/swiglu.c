@@ -26,7 +26,7 @@ struct tensor *swiglu_forward(struct model *m, struct program *program, int laye
 
 const struct ffn ffn_swiglu = {
   .name = "swiglu",
-  .help = "one gated block of model.ffn_width for every token",
+  .help = "one SwiGLU block of model.ffn_width",
   .declare = swiglu_declare,
   .forward = swiglu_forward,
 };

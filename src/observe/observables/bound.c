@@ -144,7 +144,7 @@ static int read(struct observer *w, struct observation *rows, struct error *e)
 
 const struct observable observable_bound = {
   .name = "bound",
-  .help = "max logits over their bound by norms of weights (record.bound), with record.spectra_every",
+  .help = "max logits divided by their bound from weight norms (record.bound), with record.spectra_every",
   .flags = OBSERVABLE_DEFAULT,
   .series = series,
   .state_size = sizeof(struct bound),

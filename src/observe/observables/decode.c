@@ -33,7 +33,7 @@ static int read(struct observer *w, struct observation *r, struct error *e)
 
 const struct observable observable_decode = {
   .name = "decode",
-  .help = "the last weights decoded through a cache, against the training form; by name only",
+  .help = "decoding the final weights through a cache, compared with the training form; by name only",
   .flags = OBSERVABLE_WHOLE,
   .series = series,
   .wanted = wanted,

@@ -118,7 +118,7 @@ static int read(struct observer *w, struct observation *r, struct error *e)
 
 const struct observable observable_drive = {
   .name = "drive",
-  .help = "what updates add to the leading singular value of each head's w_q^T w_k; by name only",
+  .help = "change of the leading singular value of each head's w_q^T w_k by an update; by name only",
   .series = series,
   .state_size = sizeof(struct drive),
   .declare = declare,

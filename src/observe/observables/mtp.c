@@ -28,7 +28,7 @@ static int read(struct observer *w, struct observation *rows, struct error *e)
 
 const struct observable observable_mtp = {
   .name = "mtp",
-  .help = "losses of the modules of multi-token prediction, where there are some",
+  .help = "losses of multi-token prediction modules (with model.mtp)",
   .flags = OBSERVABLE_DEFAULT,
   .series = series,
   .wanted = wanted,

@@ -75,7 +75,7 @@ static int read(struct observer *w, struct observation *rows, struct error *e)
 
 const struct observable observable_pairs = {
   .name = "pairs",
-  .help = "share of logits above record.level; |q|, |k| and cosine at the largest (record.pairs)",
+  .help = "share of logits above record.level; |q|, |k| and their cosine at the largest logit (record.pairs)",
   .flags = OBSERVABLE_DEFAULT,
   .series = series,
   .state_size = sizeof(struct pairs),

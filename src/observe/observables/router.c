@@ -70,7 +70,7 @@ static int read(struct observer *w, struct observation *rows, struct error *e)
 
 const struct observable observable_router = {
   .name = "router",
-  .help = "loads, entropies, logits and biases of the routers of experts, where there are some",
+  .help = "loads, entropies, logits and biases of expert routers (with model.ffn=moe)",
   .flags = OBSERVABLE_DEFAULT,
   .series = series,
   .wanted = wanted,

@@ -94,7 +94,7 @@ static int read(struct observer *w, struct observation *r, struct error *e)
 
 const struct observable observable_sink = {
   .name = "sink",
-  .help = "attention on the first position, and its share of what is attended; by name only",
+  .help = "attention to the first position, and its share in the output; by name only",
   .flags = OBSERVABLE_WHOLE,
   .series = series,
   .state_size = sizeof(struct sink),

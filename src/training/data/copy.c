@@ -14,7 +14,7 @@ struct copy_options {
 static const struct option_row rows[] = {
   INT_ROW(struct copy_options, symbols, "64", 2, 256, "symbols", "size of the vocabulary", 0),
   BOOL_ROW(struct copy_options, distinct, "0",
-           "1: no symbol twice in a prefix, so that the floor is exactly 0", 0),
+           "1: no repeated symbol in a prefix, so that the loss floor is exactly 0", 0),
   END_ROW};
 
 static int init(struct data *data, const struct data_options *shared, const void *options, long context,
@@ -71,7 +71,7 @@ static void release(struct data *data) { memory_free(data->state); }
 
 const struct data_source data_source_copy = {
   .name = "copy",
-  .help = "a random prefix repeated to the end of the row; the repeats count",
+  .help = "a random prefix, repeated to the end of the sequence; only the repeats count",
   .options = rows,
   .options_size = sizeof(struct copy_options),
   .init = init,

@@ -28,18 +28,17 @@ struct markov_options {
 
 static const struct option_row rows[] = {
   INT_ROW(struct markov_options, symbols, "64", 2, MAX_SYMBOLS, "symbols", "size of the vocabulary", 0),
-  INT_ROW(struct markov_options, branches, "8", 2, MAX_BRANCHES, "symbols", "possible successors of a symbol",
+  INT_ROW(struct markov_options, branches, "8", 2, MAX_BRANCHES, "symbols", "possible successors per symbol",
           0),
   REAL_ROW(struct markov_options, exponent, "1.5", 0, 10, "1",
-           "the r-th likely successor has probability proportional to r^-exponent", 0),
+           "exponent of the successors' probabilities: the r-th has weight r^-exponent", 0),
   INT_ROW(struct markov_options, lag, "4", 1, 1024, "tokens",
-          "distance of the earlier symbol on which the next one depends (1: no further back than a chain)",
-          0),
+          "distance of the earlier symbol on which the next one depends; 1: an ordinary Markov chain", 0),
   INT_ROW(struct markov_options, classes, "4", 1, MAX_BRANCHES, "1",
-          "classes of the earlier symbol (1: it does not matter)", 0),
+          "classes of the earlier symbol; 1: no dependency", 0),
   INT_ROW(struct markov_options, document, "32", 1, 1000000, "tokens",
           "mean length of a document, for data.packing=documents", 0),
-  INT_ROW(struct markov_options, language, "1", 0, 2147483647, "1", "which language: decides the tables", 0),
+  INT_ROW(struct markov_options, language, "1", 0, 2147483647, "1", "seed of the transition tables", 0),
   END_ROW};
 
 struct chain {
@@ -158,7 +157,7 @@ static void release(struct data *data) { memory_free(data->state); }
 
 const struct data_source data_source_markov = {
   .name = "markov",
-  .help = "built-in: a chain that looks back a fixed distance, of exactly known entropy",
+  .help = "built-in Markov source with one long-range dependency and exactly known entropy",
   .options = rows,
   .options_size = sizeof(struct markov_options),
   .init = init,

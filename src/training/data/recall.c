@@ -66,7 +66,7 @@ static void release(struct data *data) { (void)data; }
 
 const struct data_source data_source_recall = {
   .name = "recall",
-  .help = "key value key value ...; the value of a key seen before counts",
+  .help = "key-value recall: key value key value ...; only values of repeated keys count",
   .options = rows,
   .options_size = sizeof(struct recall_options),
   .init = init,

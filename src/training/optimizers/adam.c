@@ -34,7 +34,7 @@ static void record(const void *options, struct program *p, struct numbers *n, co
 
 const struct optimizer optimizer_adam = {
   .name = "adam",
-  .help = "AdamW; also takes what others leave: embedding, head, gains, biases",
+  .help = "AdamW; also updates the tensors that other optimizers do not: embedding, head, gains, biases",
   .options = rows,
   .options_size = sizeof(struct adam_numbers),
   .state_names = states,

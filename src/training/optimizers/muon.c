@@ -22,24 +22,27 @@ static const char *const scale_names[] = {"moonlight", "keller", "mup", "none", 
 static const char *const head_names[] = {"none", "qk", "qkv", NULL};
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct muon_options, momentum, "0.95", 0, 1, "1", "share of the past kept in the momentum", 0),
-  BOOL_ROW(struct muon_options, nesterov, "1", "look ahead: gradient + momentum * M", 0),
+  REAL_ROW(struct muon_options, momentum, "0.95", 0, 1, "1", "decay of the momentum", 0),
+  BOOL_ROW(struct muon_options, nesterov, "1", "Nesterov momentum: gradient + momentum * M", 0),
   INT_ROW(struct muon_options, ns_steps, "0", 0, 100, "1",
-          "Newton-Schulz steps; 0: the set's own number; beyond those of the set its last is repeated", 0),
-  CHOICE_ROW(struct muon_options, coefficients, "keller", ns_names,
-             "polynomials of Newton-Schulz; svd: the exact polar factor; none: the momentum, as long as that",
-             0),
+          "Newton-Schulz steps; 0: the number of coefficients in the set; further steps repeat the last "
+          "coefficients",
+          0),
+  CHOICE_ROW(
+    struct muon_options, coefficients, "keller", ns_names,
+    "coefficients of Newton-Schulz; svd: the exact polar factor; none: the momentum scaled to the same norm",
+    0),
   CHOICE_ROW(struct muon_options, iteration, "auto", ns_iterations,
-             "Newton-Schulz on the matrix, or several steps at a time on its Gram matrix; auto: what is "
-             "faster for the shape",
+             "Newton-Schulz on the matrix, or several steps at a time on its Gram matrix; auto: the faster "
+             "one for the shape",
              0),
-  REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1",
-           "root mean square of the update, with scale=moonlight", 0),
+  REAL_ROW(struct muon_options, rms, "0.2", 0, 1e6, "1", "RMS of the update, with scale=moonlight", 0),
   CHOICE_ROW(struct muon_options, scale, "moonlight", scale_names,
              "moonlight: rms sqrt(max(out, in)); keller: sqrt(max(1, out/in)); mup: sqrt(out/in); none: 1",
              0),
   CHOICE_ROW(struct muon_options, per_head, "none", head_names,
-             "orthogonalise every head's block of rows by itself: in the projections to q and k, or also v",
+             "orthogonalize the rows of each head separately: in the query and key projections, or also in "
+             "the value projection",
              0),
   END_ROW};
 
@@ -169,7 +172,7 @@ static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
 
 const struct optimizer optimizer_muon = {
   .name = "muon",
-  .help = "orthogonalised momentum for the hidden matrices (Newton-Schulz); the rest goes to adam",
+  .help = "orthogonalized momentum for hidden matrices (Newton-Schulz); other tensors use adam",
   .options = rows,
   .options_size = sizeof(struct muon_options),
   .resolve = resolve,

@@ -6,5 +6,5 @@
 
 const struct optimizer optimizer_none = {
   .name = "none",
-  .help = "no update: the weights stay as they were drawn",
+  .help = "no update: the weights stay at their initial values",
 };

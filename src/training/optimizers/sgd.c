@@ -8,8 +8,8 @@ struct sgd_options {
 };
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct sgd_options, momentum, "0.9", 0, 1, "1", "share of the past kept in the momentum", 0),
-  BOOL_ROW(struct sgd_options, nesterov, "0", "look ahead: gradient + momentum * m", 0), END_ROW};
+  REAL_ROW(struct sgd_options, momentum, "0.9", 0, 1, "1", "decay of the momentum", 0),
+  BOOL_ROW(struct sgd_options, nesterov, "0", "Nesterov momentum: gradient + momentum * m", 0), END_ROW};
 
 static const char *const states[] = {"m", NULL};
 

@@ -32,22 +32,22 @@ static const char *const vector_names[] = {"muon", "adam", "random", NULL};
 static const char *const spectrum_names[] = {"muon", "adam", "power", NULL};
 
 static const struct option_row rows[] = {
-  CHOICE_ROW(struct spliced_options, vectors, "muon", vector_names, "whose singular vectors", 0),
+  CHOICE_ROW(struct spliced_options, vectors, "muon", vector_names, "source of the singular vectors", 0),
   CHOICE_ROW(struct spliced_options, spectrum, "adam", spectrum_names,
-             "whose singular values; power: the vectors' own, to a power", 0),
-  REAL_ROW(struct spliced_options, rms, "0.2", 0, 1e6, "1",
-           "root mean square of the update; 0: as the spectrum has it", 0),
-  REAL_ROW(struct spliced_options, momentum, "0.95", 0, 1, "1", "of muon's part", 0),
-  BOOL_ROW(struct spliced_options, nesterov, "1", "of muon's part", 0),
-  REAL_ROW(struct spliced_options, beta1, "0.9", 0, 0.999999, "1", "of adam's part", 0),
-  REAL_ROW(struct spliced_options, beta2, "0.95", 0, 0.999999, "1", "of adam's part", 0),
-  REAL_ROW(struct spliced_options, eps, "1e-8", 0, 1, "1", "of adam's part", 0),
-  REAL_ROW(struct spliced_options, power, "0", -4, 4, "1", "of spectrum=power, at the first step",
+             "source of the singular values; power: those of the vectors' source, raised to a power", 0),
+  REAL_ROW(struct spliced_options, rms, "0.2", 0, 1e6, "1", "RMS of the update; 0: as given by the spectrum",
+           0),
+  REAL_ROW(struct spliced_options, momentum, "0.95", 0, 1, "1", "of the Muon part", 0),
+  BOOL_ROW(struct spliced_options, nesterov, "1", "of the Muon part", 0),
+  REAL_ROW(struct spliced_options, beta1, "0.9", 0, 0.999999, "1", "of the Adam part", 0),
+  REAL_ROW(struct spliced_options, beta2, "0.95", 0, 0.999999, "1", "of the Adam part", 0),
+  REAL_ROW(struct spliced_options, eps, "1e-8", 0, 1, "1", "of the Adam part", 0),
+  REAL_ROW(struct spliced_options, power, "0", -4, 4, "1", "exponent of spectrum=power at the first step",
            OPTION_LATER),
   REAL_ROW(struct spliced_options, power_end, "0", -4, 4, "1",
-           "the same after power_steps, by a straight line", OPTION_LATER),
-  INT_ROW(struct spliced_options, power_steps, "0", 0, 1e12, "steps", "until it is power_end; 0: it stays",
-          OPTION_LATER),
+           "exponent after power_steps, with linear interpolation", OPTION_LATER),
+  INT_ROW(struct spliced_options, power_steps, "0", 0, 1e12, "steps",
+          "steps until the exponent is power_end; 0: the exponent is constant", OPTION_LATER),
   END_ROW};
 
 static const char *const states[] = {"momentum", "m", "v", NULL};
@@ -145,7 +145,7 @@ static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
 
 const struct optimizer optimizer_spliced = {
   .name = "spliced",
-  .help = "a counterfactual: one optimiser's singular vectors with another's spectrum",
+  .help = "a counterfactual: singular vectors of one optimizer's update with the spectrum of another's",
   .options = rows,
   .options_size = sizeof(struct spliced_options),
   .state_names = states,

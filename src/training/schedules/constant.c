@@ -9,6 +9,6 @@ static double factor(const void *options, long step, long steps)
 
 const struct schedule schedule_constant = {
   .name = "constant",
-  .help = "the same rate at every step after warm-up",
+  .help = "constant learning rate after warm-up",
   .factor = factor,
 };

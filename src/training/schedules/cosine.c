@@ -19,7 +19,7 @@ static double factor(const void *options, long step, long steps)
 
 const struct schedule schedule_cosine = {
   .name = "cosine",
-  .help = "half a cosine from 1 down to floor",
+  .help = "cosine decay from 1 to floor",
   .options = rows,
   .options_size = sizeof(struct cosine_options),
   .factor = factor,

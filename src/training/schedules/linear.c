@@ -16,7 +16,7 @@ static double factor(const void *options, long step, long steps)
 
 const struct schedule schedule_linear = {
   .name = "linear",
-  .help = "a straight line from 1 down to floor",
+  .help = "linear decay from 1 to floor",
   .options = rows,
   .options_size = sizeof(struct linear_options),
   .factor = factor,

@@ -6,7 +6,7 @@ struct wsd_options {
 };
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct wsd_options, decay, "0.2", 0, 1, "1", "share of the run that decays, at its end", 0),
+  REAL_ROW(struct wsd_options, decay, "0.2", 0, 1, "1", "share of the run, at its end, that decays", 0),
   REAL_ROW(struct wsd_options, floor, "0", 0, 1, "1", "factor reached at the end", 0), END_ROW};
 
 static double factor(const void *options, long step, long steps)
@@ -18,7 +18,7 @@ static double factor(const void *options, long step, long steps)
 
 const struct schedule schedule_wsd = {
   .name = "wsd",
-  .help = "stable at 1, then a line down to floor over the last part of the run",
+  .help = "warm-up, stable, decay: constant, then linear decay to floor in the last part of the run",
   .options = rows,
   .options_size = sizeof(struct wsd_options),
   .factor = factor,

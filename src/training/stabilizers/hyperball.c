@@ -12,8 +12,8 @@ struct hyperball {
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct hyperball, tensors, "matrices", sphere_tensors,
-             "what is held: all hidden matrices, or those that make queries and keys", 0),
-  CHOICE_ROW(struct hyperball, scope, "tensor", sphere_scopes, "whole tensors, or every head's rows", 0),
+             "affected tensors: all hidden matrices, or only query and key projections", 0),
+  CHOICE_ROW(struct hyperball, scope, "tensor", sphere_scopes, "whole tensors, or the rows of each head", 0),
   END_ROW};
 
 static const struct series emits[] = {
@@ -87,7 +87,7 @@ static void release(struct stabilizer_context *c)
 
 const struct stabilizer stabilizer_hyperball = {
   .name = "hyperball",
-  .help = "weights keep the Frobenius norm of their start; a step's size is relative to it",
+  .help = "weights keep their initial Frobenius norm; step sizes are relative to it",
   .options = rows,
   .options_size = sizeof(struct hyperball),
   .state_size = sizeof(struct ball_state),

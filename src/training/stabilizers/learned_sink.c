@@ -9,7 +9,7 @@ struct learned_sink {
 };
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct learned_sink, start, "0", -1e4, 1e4, "nat", "every head's score at the start", 0), END_ROW};
+  REAL_ROW(struct learned_sink, start, "0", -1e4, 1e4, "nat", "initial score of every head", 0), END_ROW};
 
 static const struct series emits[] = {{"learned_sink/score", PER_HEAD, AXIS_STEP, "nat", "score of the sink",
                                        "what the sink of a head has for a logit, after the step's update",
@@ -34,7 +34,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_learned_sink = {
   .name = "learned_sink",
-  .help = "one more key for each head, with a learned score and no value, in every softmax (gpt-oss)",
+  .help = "a learned attention sink: one more key per head, with a learned score and value 0 (gpt-oss)",
   .options = rows,
   .options_size = sizeof(struct learned_sink),
   .emits = emits,

@@ -12,7 +12,7 @@ struct max_output_clip {
 
 static const struct option_row rows[] = {
   REAL_ROW(struct max_output_clip, tau, "100", 1e-6, 1e30, "1",
-           "clip where the largest |attention output| of the step is above this", 0),
+           "clip layers whose largest |attention output| in the step exceeds this", 0),
   END_ROW};
 
 enum { MAX_OUTPUT, GAMMA };
@@ -57,7 +57,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_max_output_clip = {
   .name = "max_output_clip",
-  .help = "rescale w_o of layers whose attention output passed tau",
+  .help = "rescale w_o of layers whose attention output exceeded tau",
   .options = rows,
   .options_size = sizeof(struct max_output_clip),
   .emits = emits,

@@ -7,5 +7,5 @@
 
 const struct stabilizer stabilizer_none = {
   .name = "none",
-  .help = "nothing: attention logits are left to themselves",
+  .help = "no stabilizer",
 };

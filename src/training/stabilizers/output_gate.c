@@ -13,7 +13,7 @@ struct output_gate {
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct output_gate, by, "element", kinds,
-             "a gate for every number of a head's output, or for all of them", 0),
+             "one gate per element of a head's output, or one per head", 0),
   END_ROW};
 
 static void declare_matrices(struct stabilizer_context *c, int layer)

@@ -53,16 +53,17 @@ struct qk_clip {
 };
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat", "clip where the step's max logit is above this",
-           OPTION_THRESHOLD),
+  REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat",
+           "clip heads whose max logit in the step exceeds this", OPTION_THRESHOLD),
   REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of w_q's share; w_k takes the rest", 0),
-  CHOICE_ROW(struct qk_clip, maximum, "signed", maxima, "of the logits, or of their absolute values", 0),
-  CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor a head, or one a layer", 0),
-  CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules, "who takes the factor where heads share a key", 0),
-  CHOICE_ROW(struct qk_clip, mla, "exact", mla_rules, "what becomes of a rotary key that all heads share", 0),
-  CHOICE_ROW(struct qk_clip, when, "after", times, "clip after the optimiser's update, or before", 0),
+  CHOICE_ROW(struct qk_clip, maximum, "signed", maxima, "max of the logits, or of their absolute values", 0),
+  CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor per head, or per layer", 0),
+  CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules,
+             "how the factor is split between queries and shared keys", 0),
+  CHOICE_ROW(struct qk_clip, mla, "exact", mla_rules, "treatment of the rotary key that all heads share", 0),
+  CHOICE_ROW(struct qk_clip, when, "after", times, "clip after or before the optimizer's update", 0),
   CHOICE_ROW(struct qk_clip, momentum, "keep", momenta,
-             "the optimiser's momentum of clipped rows: as it is, or scaled with them", 0),
+             "momentum of clipped rows: unchanged, or scaled with them", 0),
   CHOICE_ROW(struct qk_clip, statistic, "batch", statistics,
              "max logits of the step's batch, or of the fixed probe batch", 0),
   END_ROW};
@@ -285,7 +286,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_qk_clip = {
   .name = "qk_clip",
-  .help = "rescale the query and key weights of heads whose max logit passed tau",
+  .help = "rescale the query and key weights of heads whose max logit exceeded tau (QK-Clip)",
   .options = rows,
   .options_size = sizeof(struct qk_clip),
   .emits = emits,

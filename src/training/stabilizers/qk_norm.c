@@ -18,7 +18,8 @@ struct qk_norm {
 };
 
 static const struct option_row rows[] = {
-  CHOICE_ROW(struct qk_norm, kind, "rms", kinds, "RMSNorm by head, over all heads, or unit length", 0),
+  CHOICE_ROW(struct qk_norm, kind, "rms", kinds, "RMSNorm per head, RMSNorm over all heads, or unit length",
+             0),
   END_ROW};
 
 static enum kind kind_of(const struct stabilizer_context *c)
@@ -113,8 +114,8 @@ static void on_qk(struct stabilizer_context *c, struct program *program, int lay
 
 const struct stabilizer stabilizer_qk_norm = {
   .name = "qk_norm",
-  .help =
-    "normalised queries and keys: RMSNorm by head or over all heads, or unit length; mla: QK-normed MLA",
+  .help = "QK-Norm: queries and keys normalized by RMSNorm per head or over all heads, or to unit length; "
+          "mla: QK-normed MLA",
   .options = rows,
   .options_size = sizeof(struct qk_norm),
   .check = check,

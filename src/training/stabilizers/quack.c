@@ -215,7 +215,7 @@ static void release(struct stabilizer_context *c)
 
 const struct stabilizer stabilizer_quack = {
   .name = "quack",
-  .help = "learning rates of queries and keys fall as what they are multiplied with grows (QuacK)",
+  .help = "learning rates of queries and keys that fall as the other factor of the logit grows (QuacK)",
   .options = rows,
   .options_size = sizeof(struct quack),
   .state_size = sizeof(struct quack_state),

@@ -8,7 +8,8 @@ struct soft_cap {
 };
 
 static const struct option_row rows[] = {
-  REAL_ROW(struct soft_cap, cap, "50", 1e-6, 1e30, "nat", "bound on what enters the softmax", 0), END_ROW};
+  REAL_ROW(struct soft_cap, cap, "50", 1e-6, 1e30, "nat", "limit on the scores that enter the softmax", 0),
+  END_ROW};
 
 struct soft_cap_state {
   struct tensor *cap; /* [1] */

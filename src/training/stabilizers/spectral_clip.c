@@ -21,9 +21,10 @@ struct spectral_clip {
 
 static const struct option_row rows[] = {
   REAL_ROW(struct spectral_clip, bound, "4", 1e-6, 1e30, "1", "largest singular value allowed", 0),
-  CHOICE_ROW(struct spectral_clip, scope, "head", scopes, "every head's rows by themselves, or whole tensors",
-             0),
-  CHOICE_ROW(struct spectral_clip, method, "svd", methods, "how: a decomposition, or Newton-Schulz", 0),
+  CHOICE_ROW(struct spectral_clip, scope, "head", scopes,
+             "whole tensors, or the rows of each head separately", 0),
+  CHOICE_ROW(struct spectral_clip, method, "svd", methods,
+             "algorithm: singular value decomposition, or Newton-Schulz", 0),
   INT_ROW(struct spectral_clip, every, "1", 1, 1e9, "steps", "steps between clips", 0), END_ROW};
 
 static const struct series emits[] = {{"spectral_clip/kept", PER_LAYER, AXIS_STEP, "1",
@@ -190,7 +191,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_spectral_clip = {
   .name = "spectral_clip",
-  .help = "singular values of the query and key weights held below a bound",
+  .help = "singular values of query and key weights clipped to a bound",
   .options = rows,
   .options_size = sizeof(struct spectral_clip),
   .state_size = sizeof(struct clip_state),

@@ -14,9 +14,9 @@ struct spectral_decay {
 
 static const struct option_row rows[] = {
   REAL_ROW(struct spectral_decay, strength, "1", 0, 1e6, "1",
-           "decay of the largest singular value a step, over lr", 0),
-  CHOICE_ROW(struct spectral_decay, scope, "tensor", scopes, "whole tensors, or every head's rows", 0),
-  INT_ROW(struct spectral_decay, iterations, "2", 1, 1000, "1", "power iterations a step", 0), END_ROW};
+           "decay of the largest singular value per step, divided by lr", 0),
+  CHOICE_ROW(struct spectral_decay, scope, "tensor", scopes, "whole tensors, or the rows of each head", 0),
+  INT_ROW(struct spectral_decay, iterations, "2", 1, 1000, "1", "power iterations per step", 0), END_ROW};
 
 static const struct series emits[] = {{"spectral_decay/largest", PER_LAYER, AXIS_STEP, "1",
                                        "spectral norm of w_q, w_k",
@@ -78,7 +78,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_spectral_decay = {
   .name = "spectral_decay",
-  .help = "decay of the largest singular value of the query and key weights alone",
+  .help = "decay of only the largest singular value of query and key weights",
   .options = rows,
   .options_size = sizeof(struct spectral_decay),
   .state_size = sizeof(struct decay_state),

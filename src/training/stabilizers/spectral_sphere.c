@@ -15,10 +15,10 @@ struct spectral_sphere {
 static const struct option_row rows[] = {
   REAL_ROW(struct spectral_sphere, radius, "1", 1e-6, 1e6, "1", "spectral norm, over sqrt(rows/columns)", 0),
   CHOICE_ROW(struct spectral_sphere, tensors, "matrices", sphere_tensors,
-             "what is held: all hidden matrices, or those that make queries and keys", 0),
+             "affected tensors: all hidden matrices, or only query and key projections", 0),
   CHOICE_ROW(struct spectral_sphere, scope, "head", sphere_scopes,
-             "every head's rows in projections to queries, keys and values, or whole tensors", 0),
-  INT_ROW(struct spectral_sphere, iterations, "2", 1, 1000, "1", "power iterations a step", 0), END_ROW};
+             "whole tensors, or, in query, key and value projections, the rows of each head", 0),
+  INT_ROW(struct spectral_sphere, iterations, "2", 1, 1000, "1", "power iterations per step", 0), END_ROW};
 
 static const struct series emits[] = {
   {"spectral_sphere/stretch", PER_LAYER, AXIS_STEP, "1", "stretch of a step",
@@ -115,7 +115,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_spectral_sphere = {
   .name = "spectral_sphere",
-  .help = "weights keep one spectral norm; a step's size is relative to it (with muon: MuonSphere)",
+  .help = "weights with a fixed spectral norm; step sizes are relative to it (with muon: MuonSphere)",
   .options = rows,
   .options_size = sizeof(struct spectral_sphere),
   .state_size = sizeof(struct sphere_state),

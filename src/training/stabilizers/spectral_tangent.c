@@ -20,9 +20,9 @@ struct spectral_tangent {
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct spectral_tangent, tensors, "matrices", sphere_tensors,
-             "whose steps: of all hidden matrices, or of those that make queries and keys", 0),
+             "affected tensors: all hidden matrices, or only query and key projections", 0),
   CHOICE_ROW(struct spectral_tangent, scope, "head", sphere_scopes,
-             "every head's rows in projections to queries, keys and values, or whole tensors", 0),
+             "whole tensors, or, in query, key and value projections, the rows of each head", 0),
   END_ROW};
 
 enum { LAMBDA, GROWTH, LEFT, TOLD };
@@ -223,7 +223,8 @@ static void on_update(struct stabilizer_context *c, struct program *p, const str
 
 const struct stabilizer stabilizer_spectral_tangent = {
   .name = "spectral_tangent",
-  .help = "steps leave spectral norms as they are, to first order (with muon and spectral_sphere: SSO)",
+  .help = "updates tangential to the spectral sphere: spectral norms stay constant to first order (with muon "
+          "and spectral_sphere: SSO)",
   .options = rows,
   .options_size = sizeof(struct spectral_tangent),
   .state_size = sizeof(struct tangent_state),

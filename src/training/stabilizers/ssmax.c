@@ -9,8 +9,7 @@ struct ssmax {
 };
 
 static const struct option_row rows[] = {REAL_ROW(struct ssmax, start, "0.43", -1e3, 1e3, "1",
-                                                  "every head's s at the start (0.43: the paper's figure 1)",
-                                                  0),
+                                                  "initial s of every head (0.43: the paper's figure 1)", 0),
                                          END_ROW};
 
 static const struct series emits[] = {{"ssmax/scale", PER_HEAD, AXIS_STEP, "1", "SSMax's s",
@@ -40,7 +39,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 
 const struct stabilizer stabilizer_ssmax = {
   .name = "ssmax",
-  .help = "Scalable-Softmax: scores times s ln n, n how many keys the row sees, s learned by head",
+  .help = "Scalable-Softmax: scores times s ln n, with n visible keys and s learned per head",
   .options = rows,
   .options_size = sizeof(struct ssmax),
   .emits = emits,

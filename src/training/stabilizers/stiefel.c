@@ -15,11 +15,12 @@ struct stiefel {
 
 static const struct option_row rows[] = {
   CHOICE_ROW(struct stiefel, tensors, "matrices", sphere_tensors,
-             "what is held: all hidden matrices, or those that make queries and keys", 0),
+             "affected tensors: all hidden matrices, or only query and key projections", 0),
   CHOICE_ROW(struct stiefel, scope, "head", sphere_scopes,
-             "every head's rows in projections to queries, keys and values, or whole tensors", 0),
+             "whole tensors, or, in query, key and value projections, the rows of each head", 0),
   INT_ROW(struct stiefel, steps, "20", 0, 1000, "1",
-          "dual ascent towards the tangent space; 0: none, the step is msign of the update (SPEL)", 0),
+          "steps of dual ascent towards the tangent space; 0: none, the step is msign of the update (SPEL)",
+          0),
   REAL_ROW(struct stiefel, alpha, "0.1", 0, 1e3, "1", "rate of the ascent", 0), END_ROW};
 
 static const struct series emits[] = {
@@ -193,7 +194,7 @@ static void on_update(struct stabilizer_context *c, struct program *p, const str
 
 const struct stabilizer stabilizer_stiefel = {
   .name = "stiefel",
-  .help = "all singular values of weights stay 1; steps along that manifold (Manifold Muon, SPEL)",
+  .help = "weights whose singular values are all 1; steps along that manifold (Manifold Muon, SPEL)",
   .options = rows,
   .options_size = sizeof(struct stiefel),
   .state_size = sizeof(struct stiefel_state),
