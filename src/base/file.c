@@ -280,8 +280,9 @@ const char *file_resolve(const char *path, char out[4096])
     if (fd >= 0) close(fd);
     if (!is_link) break;
     int before = *target == '/' ? 0 : (int)(name_in(found) - found);
-    if (snprintf(longer, sizeof longer, "%.*s%s", before, found, target) >= 4096) return path;
-    snprintf(out, 4096, "%s", longer);
+    int length = snprintf(longer, sizeof longer, "%.*s%s", before, found, target);
+    if (length >= 4096) return path;
+    memcpy(out, longer, (size_t)length + 1);
     found = out;
   }
   return access(found, F_OK) ? path : found; /* the text behind a link of /proc is no path */
@@ -334,13 +335,13 @@ static void keep_attributes(int fd, int folder, const char *name)
 }
 
 /* A file on its way to its name; both folders are open. */
-struct passage {
+struct file_move {
   int from_folder, to_folder;
   const char *from, *to, *path; /* path: of `to`, for messages */
 };
 
 /* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
-static int publish(int fd, const struct passage *p, const struct lock *held, struct error *e)
+static int publish(int fd, const struct file_move *p, const struct lock *held, struct error *e)
 {
   int status = STATUS_OK;
   keep_attributes(fd, p->to_folder, p->to);
@@ -362,7 +363,7 @@ static int publish(int fd, const struct passage *p, const struct lock *held, str
 
 int file_publish(const char *temporary, const char *path, struct error *e)
 {
-  struct passage p = {.from = name_in(temporary), .to = name_in(path), .path = path};
+  struct file_move p = {.from = name_in(temporary), .to = name_in(path), .path = path};
   if ((p.from_folder = folder_of(temporary, "sync", e)) < 0) return STATUS_FAIL;
   p.to_folder = folder_of(path, "write", e);
   int fd = call_open(p.from_folder, p.from, O_RDONLY | O_NONBLOCK, 0);
@@ -435,7 +436,7 @@ static int write_in(int folder, const char *path, const void *data, size_t lengt
     status = fail(e, "write", path);
     unlinkat(folder, temporary, 0);
   } else
-    status = publish(fd, &(struct passage){folder, folder, temporary, name, path}, held, e);
+    status = publish(fd, &(struct file_move){folder, folder, temporary, name, path}, held, e);
   close(fd); /* all of it has been synced: nothing is left to fail */
   for (int i = 0; i < SLOTS; i++) {
     temporary_name(left, name, i);

@@ -12,7 +12,7 @@
 enum { TILE = 64 };
 
 /* Of a tile's queries: the softmax so far, as sums relative to the largest logit. */
-struct softmax_row {
+struct query_row {
   double most, sum, weighted; /* sum e^(s - most); sum (s - most) e^(s - most) */
 };
 
@@ -23,7 +23,7 @@ struct work {
   float *k;        /* [size, TILE]: lanes are keys */
   float s[TILE];   /* a query's logits */
   int has_entropy; /* is asked for */
-  struct softmax_row row[TILE];
+  struct query_row row[TILE];
   long *first, *end; /* [queries], of the batch that is looked at: the keys that each sees */
   float *room;       /* the kernel's */
 };
@@ -106,7 +106,7 @@ static void score(struct work *w, long i)
 /* NaN is above all. */
 static float max_or_nan(float a, float b) { return isnan(a) || a >= b ? a : b; }
 
-static void take_entropy(struct softmax_row *r, const float *s, long count)
+static void take_entropy(struct query_row *r, const float *s, long count)
 {
   double most = r->most;
   for (long j = 0; j < count; j++)
@@ -164,14 +164,14 @@ static void take_head(struct work *w, long b, long h, struct running_maxima *m)
     long queries = a->queries - i0 < TILE ? a->queries - i0 : TILE, first, end;
     range_of_tile(w, i0, queries, &first, &end);
     read_queries(w, b, h, i0, queries);
-    for (long i = 0; i < TILE; i++) w->row[i] = (struct softmax_row){-INFINITY, 0, 0};
+    for (long i = 0; i < TILE; i++) w->row[i] = (struct query_row){-INFINITY, 0, 0};
     for (long j0 = first; j0 < end; j0 += TILE) {
       long keys = end - j0 < TILE ? end - j0 : TILE;
       read_keys(w, b, h * a->kv_heads / a->heads, j0, keys);
       take_tile(w, i0, queries, j0, keys, m);
     }
     for (long i = 0; i < queries && w->has_entropy; i++) {
-      const struct softmax_row *r = &w->row[i];
+      const struct query_row *r = &w->row[i];
       if (r->sum == 0) continue; /* -sum w ln w, w = e^(s - most) / sum */
       m->entropy += same_log(r->sum) - r->weighted / r->sum;
       m->queries++;

@@ -19,7 +19,7 @@ struct log {
   struct log_column *column;
   int columns, room;
   struct name_table names; /* of the columns */
-  const char *step;   /* what the column of the steps is called; NULL: guessed, and told here */
+  const char *step;        /* what the column of the steps is called; NULL: guessed, and told here */
   char step_found[256];
   long skipped; /* lines without a step */
 };
