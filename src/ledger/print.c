@@ -242,22 +242,88 @@ static void add_other(struct buffer *b, const struct other_ledger *beside, const
   buffer_add(b, ".\n");
 }
 
-static void add_entry(struct buffer *b, const struct entry *x, const struct other_ledger *beside)
+/* "nat" behind an effect that is a difference of losses. */
+static const char *effect_unit(const struct claim *c)
+{
+  const char *metric = claim_metric(c, 0);
+  int is_loss = !strncmp(metric, "loss", 4) || !strncmp(metric, "val_loss", 8);
+  return c->contrast == CONTRAST_DIFFERENCE && is_loss && !strchr(metric, '=') ? " nat" : "";
+}
+
+/* The value of a key in lines of a configuration; its length is 0 if the key is missing. */
+static const char *regime_value(const char *regime, const char *key, int *length)
+{
+  size_t size = strlen(key);
+  for (const char *line = regime; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+    if (strncmp(line, key, size) != 0 || !strchr(" =", line[size])) continue;
+    line += size + strspn(line + size, " =");
+    *length = (int)strcspn(line, "\n");
+    return line;
+  }
+  *length = 0;
+  return "";
+}
+
+/* "equal rms: learning rate 0.03, 600 steps": a cell. */
+static void add_regime(struct buffer *b, const struct entry *x)
+{
+  static const struct {
+    const char *key, *before, *after;
+  } words[] = {{"preset", "`", "`"},
+               {"model.width", "width ", ""},
+               {"train.lr", "learning rate ", ""},
+               {"train.weight_decay", "weight decay ", ""},
+               {"train.steps", "", " steps"}};
+  const struct claim *c = x->claim;
+  int is_tuned = c->equal == EQUAL_TUNED, length;
+  const char *before = ": ";
+  buffer_add(b, is_tuned ? "%s" : "equal %s", equal_name(c->equal));
+  if (is_tuned && *x->rates.best[0]) buffer_add(b, " (%s and %s)", x->rates.best[0], x->rates.best[1]);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const char *value = regime_value(c->regime, words[i].key, &length);
+    if (!length || (is_tuned && !strcmp(words[i].key, "train.lr"))) continue;
+    buffer_add(b, "%s%s%.*s%s", before, words[i].before, length, value, words[i].after);
+    before = ", ";
+  }
+}
+
+/* One line of the table of an experiment. */
+static void add_line(struct buffer *b, const struct entry *x)
+{
+  const struct claim *c = x->claim;
+  char reason[512], effect[128], contrast[128];
+  struct interval e = entry_effect(x);
+  entry_reason(x, reason);
+  buffer_add(b, "| %s: %s | **", c->id, c->sentence);
+  add_verdict(b, x);
+  buffer_add(b, "**: %s | ", reason);
+  if (claim_compared(c)) {
+    add_regime(b, x);
+    buffer_add(b, " | %s: %s%s | %d |", contrast_text(c, contrast, sizeof contrast),
+               print_interval(&e, effect), effect_unit(c), e.n);
+  } else
+    buffer_add(b, "| | |");
+  buffer_add(b, " %s |\n", c->source);
+}
+
+/* The rest of a claim, folded: prediction, settings, command, hash and runs. */
+static void add_details(struct buffer *b, const struct entry *x, const struct other_ledger *beside)
 {
   const struct claim *c = x->claim;
   char text[512], predicted[256], effect[128], number[2][32];
   struct interval e = entry_effect(x);
-  entry_reason(x, text);
-  buffer_add(b, "### %s: ", c->id);
-  add_verdict(b, x);
-  buffer_add(b, "\n\n%s (%s)\n\n%c%s.\n\n", c->sentence, c->source, toupper((unsigned char)*text), text + 1);
+  if (!claim_compared(c) && !c->revised) return;
+  buffer_add(b, "<details><summary>%s</summary>\n\n", c->id);
   if (c->revised) buffer_add(b, "- Revised: %s\n", c->revised);
-  if (!claim_compared(c)) return;
+  if (!claim_compared(c)) {
+    buffer_add(b, "\n</details>\n\n");
+    return;
+  }
   buffer_add(b, "- Predicted, at equal %s: %s.\n", equal_name(c->equal),
              prediction_text(c, predicted, sizeof predicted));
   if (c->refute) buffer_add(b, "- Refuted by: %s\n", c->refute);
-  buffer_add(b, "- Found: %s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
-             print_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
+  buffer_add(b, "- Found: %s%s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
+             print_interval(&e, effect), effect_unit(c), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
              print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]));
   add_other(b, beside, x);
   entry_change(x, text);
@@ -279,7 +345,7 @@ static void add_entry(struct buffer *b, const struct entry *x, const struct othe
              c->explored ? c->explored : "none.", c->id, c->regime);
   if (c->start) buffer_add(b, "starting from the end, by equal seed, of\n\n```ini\n%s```\n\n", c->start);
   print_arms(b, x);
-  buffer_add(b, "\n");
+  buffer_add(b, "\n</details>\n\n");
 }
 
 /* The text of a README with a new block: in place of the old one, or at the end. */
@@ -328,7 +394,7 @@ static void add_level(struct buffer *b, const struct ledger *l, const struct oth
   struct buffer settings = {0};
   ledger_settings(l, &settings);
   buffer_add(b,
-             "At most %d seeds a claim (`--level %s`)%s%s; rule %d: medians over pairs, either one-sided "
+             "At most %d seeds per claim (`--level %s`)%s%s; rule %d: medians over pairs, either one-sided "
              "error below %g "
              "%%. Made by %s.\n\n",
              stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick", settings.length ? ", " : "",
@@ -346,8 +412,14 @@ static int tell_readme(const struct ledger *l, const struct other_ledger *beside
   struct readme_block block = {readme_open_mark, readme_close_mark, {0}};
   buffer_add(&block.text, "\n## Claims\n\n");
   add_level(&block.text, l, beside);
+  buffer_add(&block.text,
+             "Effects are medians over pairs of equal seed. Settings that a regime does not name have their "
+             "default.\n\n| claim | verdict | regime | effect | n | source |\n|---|---|---|---|---|---|\n");
   for (int i = 0; i < l->entries; i++)
-    if (!strcmp(l->entry[i].question, question)) add_entry(&block.text, &l->entry[i], beside);
+    if (!strcmp(l->entry[i].question, question)) add_line(&block.text, &l->entry[i]);
+  buffer_add(&block.text, "\n");
+  for (int i = 0; i < l->entries; i++)
+    if (!strcmp(l->entry[i].question, question)) add_details(&block.text, &l->entry[i], beside);
   int status = print_block(&block, folder, question, error);
   memory_free(block.text.text);
   return status;
@@ -371,8 +443,8 @@ static int tell_overview(const struct ledger *l, const struct other_ledger *besi
   char effect[128], what[128], number[2][32];
   buffer_add(b, "\n## Verdicts\n\n");
   add_level(b, l, beside);
-  buffer_add(b, "Holm and FDR: p corrected for all %d comparisons.\n\n", l->family);
-  buffer_add(b, "| claim | | verdict | equal | effect | n | Holm | FDR | registered |");
+  buffer_add(b, "Holm and FDR are p-values, corrected for all %d comparisons.\n\n", l->family);
+  buffer_add(b, "| claim | sentence | verdict | regime | effect | n | Holm | FDR | registered |");
   if (beside) buffer_add(b, " on %s | effect | n |", beside->name);
   buffer_add(b, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside ? "---|---|---|" : "");
   for (int i = 0; i < l->entries; i++) {
@@ -380,12 +452,14 @@ static int tell_overview(const struct ledger *l, const struct other_ledger *besi
     struct interval e = entry_effect(x);
     buffer_add(b, "| [%s](%s) | %s | ", x->claim->id, x->question, x->claim->sentence);
     add_verdict(b, x);
-    if (claim_compared(x->claim))
-      buffer_add(b, " | %s | %s: %s | %d | %s | %s | %s |", equal_name(x->claim->equal),
-                 contrast_text(x->claim, what, sizeof what), print_interval(&e, effect), e.n,
+    if (claim_compared(x->claim)) {
+      buffer_add(b, " | ");
+      add_regime(b, x);
+      buffer_add(b, " | %s: %s%s | %d | %s | %s | %s |", contrast_text(x->claim, what, sizeof what),
+                 print_interval(&e, effect), effect_unit(x->claim), e.n,
                  print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]),
                  x->registered);
-    else
+    } else
       buffer_add(b, " | | | | | | |");
     if (beside) add_cells(b, other_ledger_claim(beside, x->claim->id));
     buffer_add(b, "\n");

@@ -11,7 +11,7 @@
 const char readme_open_mark[] = "<!-- claims: written by `maxlogit claims --readme` -->\n";
 const char readme_close_mark[] = "<!-- end of claims -->\n";
 
-enum cell { LINK, SENTENCE, VERDICT, EQUAL, EFFECT, PAIRS, HOLM, FDR, REGISTERED, CELLS };
+enum cell { LINK, SENTENCE, VERDICT, REGIME, EFFECT, PAIRS, HOLM, FDR, REGISTERED, CELLS };
 
 /* What stands between two texts, for memory_free; NULL: they are not there. */
 static char *between(const char *text, const char *before, const char *after)
@@ -36,7 +36,7 @@ static int cut(char *line, char *cell[CELLS])
   return cells;
 }
 
-/* "Muon / Adam: 0.468 [0.301, 0.76]", without an interval "0.468", or "" */
+/* "Muon − Adam: 0.468 [0.301, 0.76] nat", without an interval "0.468 nat", or "" */
 static json_t *effect_of(const char *text, const char *pairs)
 {
   static const char *const key[] = {"mean", "lo", "hi"};

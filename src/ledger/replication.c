@@ -81,8 +81,9 @@ static void add_head(struct buffer *b, const struct standing *s)
   buffer_add(
     b,
     "\n## With `%s`\n\nThe same claims with these settings: at most %d seeds each, tuned arms tuned again. A "
-    "verdict stands, or flips where this is the other answer, or is open where either is, or its size. Made "
-    "by %s; of `%s`: made by %s. Again:\n\n```sh\nmaxlogit claims",
+    "verdict *stands* if it is the same here, *flips* if it is the opposite one, and is *open* if either is "
+    "open "
+    "or open in size. Made by %s; of `%s`: made by %s. Again:\n\n```sh\nmaxlogit claims",
     s->settings, stage_seeds[l->stages - 1], provenance_stamp(stamp, sizeof stamp), s->of->name,
     entry_text(other_ledger_first(s->of), "made_by"));
   for (int i = 0; i < l->entries; i++) buffer_add(b, " %s", l->entry[i].claim->id);
@@ -101,7 +102,7 @@ static int tell_one(const struct standing *s, const char *folder, const char *qu
   add_head(&b, s);
   if (!question) add_count(&b, s);
   buffer_add(&b,
-             "| claim | | equal: best rates here | %s | effect | n | here | effect | n | |\n"
+             "| claim | sentence | equal: best rates here | %s | effect | n | here | effect | n | outcome |\n"
              "|---|---|---|---|---|---|---|---|---|---|\n",
              s->of->name);
   for (int i = 0; i < l->entries; i++)
@@ -109,8 +110,9 @@ static int tell_one(const struct standing *s, const char *folder, const char *qu
   for (int i = 0; i < l->entries && question; i++) {
     if (!is_told(&l->entry[i], question)) continue;
     entry_reason(&l->entry[i], reason);
-    buffer_add(&b, "\n%s here: %s.\n\n", l->entry[i].claim->id, reason);
+    buffer_add(&b, "\n<details><summary>%s</summary>\n\nHere %s.\n\n", l->entry[i].claim->id, reason);
     print_arms(&b, &l->entry[i]);
+    buffer_add(&b, "\n</details>\n");
   }
   buffer_add(&b, "\n");
   int status = print_block(&(struct readme_block){open.text, close.text, b}, folder, question, error);

@@ -730,11 +730,15 @@ static void check_readme(const struct ledger *l, const char *folder)
   ck_assert(!file_read(path, &text, &length, &e));
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
-    snprintf(want, sizeof want, "### %s: %s%s%s%s\n", x->claim->id, verdict_name(x->judgement.verdict),
-             x->same_as ? " (counted as " : "", x->same_as ? x->same_as->id : "", x->same_as ? ")" : "");
-    char *from = strstr(text, want), *to = from ? strstr(from + 1, "\n### ") : NULL;
-    ck_assert_msg(from != NULL, "the README lacks %s", want);
-    if (to) *to = 0;
+    snprintf(want, sizeof want, "| %s: %s | **%s%s%s%s**: ", x->claim->id, x->claim->sentence,
+             verdict_name(x->judgement.verdict), x->same_as ? " (counted as " : "",
+             x->same_as ? x->same_as->id : "", x->same_as ? ")" : "");
+    ck_assert_msg(strstr(text, want) != NULL, "the README lacks %s", want);
+    snprintf(want, sizeof want, "<details><summary>%s</summary>\n", x->claim->id);
+    char *from = strstr(text, want), *to = from ? strstr(from, "\n</details>\n") : NULL;
+    ck_assert_msg(!from == !claim_compared(x->claim) && !from == !to, "%s: details", x->claim->id);
+    if (!from) continue;
+    *to = 0;
     snprintf(want, sizeof want, "- Left out: %d seed%s with a run that diverged, %d without a value.\n",
              x->diverged, x->diverged == 1 ? "" : "s", x->left_out);
     ck_assert_msg(!strstr(from, "- Left out: ") == !(x->diverged || x->left_out), "%s: left out",
@@ -752,7 +756,7 @@ static void check_readme(const struct ledger *l, const char *folder)
       ck_assert_msg(strstr(row, want) && strstr(row, want) < strchr(row, '\n'), "%s: not%s", x->claim->id,
                     want);
     }
-    if (to) *to = '\n';
+    *to = '\n';
   }
   memory_free(text);
 }
