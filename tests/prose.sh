@@ -33,6 +33,8 @@ def sentences(text):
 
 def document(name):
     raw = re.sub(r"^```.*?^```$", "", open(os.path.join(top, name)).read(), flags=re.M | re.S)
+    # claims are quoted as they were registered
+    raw = re.sub(r"^<!-- claims.*?^<!-- end of claims[^\n]*", "", raw, flags=re.M | re.S)
     raw = re.sub(r"<!--.*?-->", "", raw, flags=re.S)
     text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`\n]*`", "`code`", raw))
     (private, words), lengths = rate(text), sentences(text)
@@ -54,7 +56,8 @@ def comments():
     return "\n".join(c for f in files for c in re.findall(r"/\*.*?\*/|//[^\n]*", open(f).read(), re.S))
 
 for name in sys.argv[1:] or ["README.md", "CONTRIBUTING.md", "python/README.md"] + sorted(
-        os.path.relpath(f, top) for f in glob.glob(top + "/doc/*.md")):
+        os.path.relpath(f, top) for pattern in ("/doc/*.md", "/experiments/README.md", "/experiments/*/README.md")
+        for f in glob.glob(top + pattern)):
     document(name)
 for title, limit, text in () if sys.argv[1:] else (("help", HELP_WORDS, help_texts()), ("comments", COMMENT_WORDS, comments())):
     found, words = rate(text)
