@@ -25,7 +25,7 @@ enum {                     /* flags */
        OPTION_STRUCTURE = 32,
        OPTION_OFF = 64,       /* a real whose 0 means off: whether it is 0 is structure */
        OPTION_LATER = 128,    /* came when runs were kept already: at its default it is not in the run id */
-       OPTION_THRESHOLD = 256 /* a max logit at which the plug-in acts: drawn in figures, arms record.dense */
+       OPTION_THRESHOLD = 256 /* a max logit at which the plug-in acts: drawn in figures */
 };
 
 struct option_row {

@@ -162,8 +162,31 @@ const char *config_near_key(const struct config *c, const char *name)
   return near;
 }
 
+/* Keys of earlier versions, with the values at which they did nothing; NULL: any. */
+static const char *const removed[][2] = {
+  {"record.dense", "0"}, {"record.dense_level", NULL}, {"record.dense_around", NULL}};
+enum { REMOVED = sizeof removed / sizeof *removed };
+
+static int find_removed(const char *name)
+{
+  int i = 0;
+  while (i < REMOVED && strcmp(removed[i][0], name)) i++;
+  return i;
+}
+
+int config_is_ignored(const char *name, const char *value)
+{
+  int i = find_removed(name);
+  return i < REMOVED && (!removed[i][1] || !strcmp(removed[i][1], value + strspn(value, " ")));
+}
+
 int config_unknown_key(const struct config *c, const char *name, struct error *e)
 {
+  if (find_removed(name) < REMOVED)
+    return error_set(
+      e, STATUS_USAGE,
+      "removed; `maxlogit rerun RUN.h5 --from STEP record.every=1 record.probe_every=1` records "
+      "any steps again, to the same bits");
   const char *near = config_near_key(c, name);
   if (near) return error_set(e, STATUS_USAGE, "unknown key; did you mean '%s'?", near);
   return error_set(e, STATUS_USAGE, "unknown key; all keys: maxlogit help config");
@@ -188,6 +211,7 @@ const char **config_values_new(struct config *c, int count)
 int config_set(struct config *c, const char *name, const char *value, const char *origin, struct error *e)
 {
   int index = config_find_key(c, name);
+  if (index < 0 && config_is_ignored(name, value)) return STATUS_OK;
   int status = index < 0 ? config_unknown_key(c, name, e) : config_check_value(&c->keys[index], value, e);
   if (status) return e ? error_prefix(e, "%s: %s", origin, name) : status;
   struct assignment a = {index, arena_text(c->arena, origin), 1, config_values_new(c, 1), 0};

@@ -131,6 +131,7 @@ static int config_write(struct config *c, const char *name, const char *text, co
 {
   int index = config_find_key(c, name), status = STATUS_OK;
   struct values v = {.config = c, .error = e};
+  if (index < 0 && config_is_ignored(name, text)) return STATUS_OK;
   if (index < 0)
     status = config_unknown_key(c, name, e);
   else {

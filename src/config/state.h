@@ -36,6 +36,8 @@ struct config {
 };
 
 int config_find_key(const struct config *, const char *name); /* -1: there is none */
+/* A key that earlier versions had, at a value that did nothing: ignored. */
+int config_is_ignored(const char *name, const char *value);
 int config_unknown_key(const struct config *, const char *name, struct error *);
 /* Would this text do? Nothing is changed. */
 int config_check_value(const struct key *, const char *value, struct error *);

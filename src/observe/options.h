@@ -9,10 +9,7 @@ struct record_options {
   const char *observe; /* names joined by +; default: those that are OBSERVABLE_DEFAULT */
   long probe_every;    /* steps between passes over the fixed probe batch; 0 off */
   double level;        /* of attn/share_above; 0 off */
-  double dense;        /* share of a threshold above which intervals are 1; 0 off */
-  double dense_level;
-  long dense_around;
-  long pairs, bound; /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
+  long pairs, bound;   /* probe/q_norm, k_norm, cosine; attn/bound_tightness */
 };
 extern const struct option_row record_rows[];
 #endif

@@ -31,18 +31,6 @@ const struct option_row record_rows[] = {
           OPTION_FREE),
   INT_ROW(R, probe_every, "0", 0, 1e12, "steps", "steps between passes over the fixed probe batch; 0: off",
           OPTION_FREE),
-  REAL_ROW(
-    R, dense, "0", 0, 1e30, "1",
-    "while a head's max logit is above so much of tau, and for record.dense_around steps after: the probe "
-    "and the spectra, where they have an interval, and the rows of the series at every step; begin and "
-    "end are events; 0: off",
-    OPTION_FREE),
-  REAL_ROW(R, dense_level, "100", 1e-6, 1e30, "nat", "for record.dense, where no stabilizer has a tau",
-           OPTION_FREE),
-  INT_ROW(R, dense_around, "16", 0, 4096, "1",
-          "steps before the first such step, too: rows of the series (not the probe, nor spectra) that "
-          "record.every had left out",
-          OPTION_FREE | OPTION_NUMBER),
   REAL_ROW(R, level, "0", 0, 1e30, "nat",
            "record the share of logits above this level (one pass over all pairs); 0: off",
            OPTION_FREE | OPTION_STRUCTURE),

@@ -49,12 +49,3 @@ int row_writer_put(struct row_writer *o, enum series_axis axis, const struct ste
   recorder_row(o->recorder, axis, now->step);
   return status;
 }
-
-void row_writer_put_step(struct row_writer *o, const struct step_scalars *now, long first_step)
-{
-  put(o, AXIS_STEP, now, 1, 0, NULL);
-  if (first_step == OBSERVE_RECORDED)
-    recorder_row(o->recorder, AXIS_STEP, now->step);
-  else
-    recorder_aside(o->recorder, now->step, first_step);
-}

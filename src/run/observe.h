@@ -12,7 +12,4 @@ void row_writer_free(struct row_writer *);
 /* One row of an axis, from the report that was read last (observers_read). */
 int row_writer_put(struct row_writer *, enum series_axis, const struct step_scalars *, double batches,
                    int with_update, struct error *);
-/* The same of the step's axis: recorded, or put aside (recorder_aside) until `first_step` is past it. */
-enum { OBSERVE_RECORDED = -1 };
-void row_writer_put_step(struct row_writer *, const struct step_scalars *, long first_step);
 #endif

@@ -6,9 +6,15 @@
 #include "run/trainer.h"
 #include "storage/recorder.h"
 
-static int set_parameter(void *config, const char *key, const char *value, const char *origin)
+struct setting {
+  struct config *config;
+  struct error *error;
+};
+
+static int set_parameter(void *context, const char *key, const char *value, const char *origin)
 {
-  return config_set(config, key, value, origin, NULL);
+  struct setting *s = context;
+  return config_set(s->config, key, value, origin, s->error);
 }
 
 /* The configuration that a run file tells, its values from where they came then. */
@@ -16,8 +22,8 @@ static int config_of_run(const struct run_file *r, struct config *c, struct erro
 {
   const char *preset = run_parameter(r, "preset");
   if (preset && *preset && config_set(c, "preset", preset, "run file", e)) return e->status;
-  if (run_settings(r, set_parameter, c))
-    return error_set(e, STATUS_FAIL, "its parameters do not fit this version");
+  if (run_settings(r, set_parameter, &(struct setting){c, e}))
+    return e->status ? e->status : error_set(e, STATUS_FAIL, "its parameters do not fit this version");
   return config_finish(c, e);
 }
 

@@ -80,7 +80,6 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
   if (status) return status;
   t->done = t->checkpointed = c->step;
   t->earlier_wall = c->wall;
-  if (c->count) t->dense.quiet = dense_wanted(&t->dense) ? c->dense : -1;
   if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
   if (t->comm->rank) {
@@ -99,8 +98,8 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
 /* A run's last step has a row, whatever record.every says. Where it has become longer, that step is not its last. */
 static int forget_last_row(struct trainer *t, struct error *e)
 {
-  if (!t->done || t->done == t->train->steps || dense_on(&t->dense)) return STATUS_OK;
-  return recorder_forget(t->recorder, t->done - 1, t->record.every, dense_first(&t->dense, t->done - 1), e);
+  if (!t->done || t->done == t->train->steps) return STATUS_OK;
+  return recorder_forget(t->recorder, t->done - 1, t->record.every, e);
 }
 
 /* What follows of a trainer that has its configuration and path: either it is built in `state`, rows of its file taken,

@@ -85,7 +85,6 @@ int trainer_save(struct trainer *t, struct error *e)
   struct tensor_list l;
   struct checkpoint c = {.step = t->done,
                          .wall = trainer_wall(t),
-                         .dense = t->dense.quiet,
                          .peak = t->health.peak.value,
                          .peak_step = t->health.peak.step,
                          .peak_at = t->health.peak.at};

@@ -194,7 +194,6 @@ static int init_training(struct trainer *t, struct error *e)
   host_batch_init(&t->host, t->arena, &t->model.options, o->batch);
   outcome_init(&t->outcome, t->arena, &t->model);
   health_init(&t->health, t->arena, &t->model, &t->reading);
-  dense_init(&t->dense, t->config, &t->record);
   init_flights(t);
   t->token_loss = tensor_new(t->device, TENSOR_REAL, rows * t->look_program.context, 1, "token loss");
   t->columns = arena_get(t->arena, (size_t)(rows * context), sizeof(int));
@@ -217,7 +216,7 @@ int trainer_build(struct trainer *t, int keeps, struct error *e)
   t->comm = dist_ranks(t->shares_device);
   t->train = config_section(t->config, "train");
   t->record = *(const struct record_options *)config_section(t->config, "record");
-  if (!keeps) t->record.spectra_every = t->record.probe_every = t->record.batches = 0, t->record.dense = 0;
+  if (!keeps) t->record.spectra_every = t->record.probe_every = t->record.batches = 0;
   t->keep = config_section(t->config, "checkpoint");
   const struct device_options *device = config_section(t->config, "device");
   struct model_options *m = config_section(t->config, "model");

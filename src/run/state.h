@@ -2,7 +2,6 @@
 #ifndef MAXLOGIT_RUN_STATE_H
 #define MAXLOGIT_RUN_STATE_H
 #include "run/batches.h"
-#include "run/dense.h"
 #include "run/grad_reduce.h"
 #include "run/health.h"
 #include "run/observe.h"
@@ -73,7 +72,6 @@ struct trainer {
 
   struct outcome outcome;
   struct health health;
-  struct dense dense;
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
   int *columns; /* of a micro-batch, some positions: at most all */

@@ -12,16 +12,8 @@
 static int due(long every, long step) { return every && step % every == 0; }
 static int val_due(const struct trainer *t) { return due(t->train->val_every, t->done); }
 
-/* Of the step that is to be told. What it asks of the record was read: with record.dense every step is waited for. */
-static int probe_due(const struct trainer *t)
-{
-  return due(t->record.probe_every, t->done) || (t->record.probe_every && dense_on(&t->dense));
-}
-
-static int spectra_due(const struct trainer *t)
-{
-  return due(t->record.spectra_every, t->done) || (t->record.spectra_every && dense_on(&t->dense));
-}
+static int probe_due(const struct trainer *t) { return due(t->record.probe_every, t->done); }
+static int spectra_due(const struct trainer *t) { return due(t->record.spectra_every, t->done); }
 
 /* By the record or by stabilisers. */
 static int probe_wanted(const struct trainer *t)
@@ -163,19 +155,6 @@ static void submit_step(struct trainer *t)
   t->done++;
 }
 
-/* The row of the step axis, and with the first of a dense stretch those that were put aside before it. */
-static void emit_step(struct trainer *t, const struct flight *f)
-{
-  int wanted = t->reading % t->record.every == 0 || t->diverged || t->reading + 1 == t->train->steps;
-  wanted |= dense_on(&t->dense);
-  if (dense_look(&t->dense, &t->health, &t->outcome))
-    recorder_recall(t->recorder, t->reading - t->dense.around);
-  wanted |= dense_on(&t->dense);
-  long first = dense_first(&t->dense, t->reading);
-  if (wanted || first <= t->reading)
-    row_writer_put_step(t->row_writer, &f->now, wanted ? OBSERVE_RECORDED : first);
-}
-
 /* Events and rows from the step's report. */
 static void read_step(struct trainer *t, const struct flight *f)
 {
@@ -191,7 +170,8 @@ static void read_step(struct trainer *t, const struct flight *f)
   health_finite(&t->health, &t->outcome, t->grad_norm);
   health_spike(&t->health, t->outcome.loss, t->train->spike);
   if (!t->diverged) health_series(&t->health, &t->model);
-  emit_step(t, f);
+  if (due(t->record.every, t->reading) || t->diverged || t->reading + 1 == t->train->steps)
+    row_writer_put(t->row_writer, AXIS_STEP, &f->now, 1, 0, NULL);
 }
 
 /* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
@@ -254,12 +234,7 @@ static void issue_step(const struct batched *c)
   for (int i = 0; i < c->count; i++) submit_step(c->run[i]);
 }
 
-/* With record.dense every step is waited for, so that what is recorded of the next does not hang on how late a report
-   is. */
-static int flights_left(const struct trainer *t)
-{
-  return t->halts || dense_wanted(&t->dense) ? 0 : t->device->ahead;
-}
+static int flights_left(const struct trainer *t) { return t->halts ? 0 : t->device->ahead; }
 
 static void retire_step(struct trainer *t, const void *context)
 {

@@ -162,7 +162,6 @@ static void put_head(struct h5 *h, const struct checkpoint *c)
   h5_put_real(h, root, "peak_max_logit", c->peak);
   h5_put_int(h, root, "peak_step", c->peak_step);
   h5_put_int(h, root, "peak_place", c->peak_at);
-  h5_put_int(h, root, "dense_quiet", c->dense);
   h5_put_text(h, root, "blas_core", c->core);
   h5_done(h, root);
 }
@@ -216,7 +215,7 @@ static int read_tensor(void *context, const char *path, h5_id id)
 static int read_head(struct reader *r, const char *path, struct error *e)
 {
   char format[64] = "";
-  int64_t version = 0, step = -1, peak_step = -1, peak_at = -1, dense = -1;
+  int64_t version = 0, step = -1, peak_step = -1, peak_at = -1;
   struct checkpoint *c = r->c;
   h5_id root = h5_find(r->h, "/");
   h5_get_text(r->h, root, "format", format, sizeof format);
@@ -229,8 +228,6 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   h5_get_real(r->h, root, "peak_max_logit", &c->peak);
   h5_get_int(r->h, root, "peak_step", &peak_step);
   h5_get_int(r->h, root, "peak_place", &peak_at);
-  h5_get_int(r->h, root, "dense_quiet", &dense);
-  c->dense = (long)dense;
   c->peak_step = (long)peak_step;
   c->peak_at = (long)peak_at;
   h5_done(r->h, root);

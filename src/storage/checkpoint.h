@@ -25,7 +25,6 @@ struct checkpoint {
   double wall;
   double peak;             /* the largest max logit of the run so far, NaN above all; -INFINITY: none yet */
   long peak_step, peak_at; /* layer * heads + head */
-  long dense;              /* run/dense.h: steps that it has been quiet; -1: off */
   char core[64];           /* OpenBLAS core type that computed it */
 };
 

@@ -298,19 +298,6 @@ static void end_row(struct recorder *r, int table, int64_t step)
 
 void recorder_row(struct recorder *r, enum series_axis axis, long step) { end_row(r, (int)axis, step); }
 
-void recorder_aside(struct recorder *r, long step, long first_step)
-{
-  struct row_table *t = &r->rows.table[AXIS_STEP];
-  int64_t number = step;
-  memcpy(table_row(t, &t->column[0]), &number, sizeof number);
-  if (r->is_null)
-    table_cut(t, t->rows);
-  else
-    rows_aside(&r->rows, first_step);
-}
-
-void recorder_recall(struct recorder *r, long first_step) { rows_recall(&r->rows, first_step); }
-
 void recorder_event(struct recorder *r, long step, const char *kind, int layer, int head, double value)
 {
   struct row_table *t = &r->rows.table[TABLE_EVENTS];

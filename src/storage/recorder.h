@@ -26,14 +26,13 @@ int recorder_create(struct recorder **, const char *path, int overwrite, const s
    dropped. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const struct rows *, struct error *);
-/* Once more from after `step` updates: rows before it from the file, none of the checkpoint but those put aside. */
+/* Once more from after `step` updates: rows before it from the file, none of the checkpoint. */
 int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, const struct rows *, struct error *);
 /* A run file and its live file, where there is one, under another name too, to be continued there. */
 int recorder_copy(const char *from, const char *to, struct error *);
-/* The row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every` else. Put
-   aside, with those from `first_step` on (beyond `step`: nothing is). */
-int recorder_forget(struct recorder *, long step, long every, long first_step, struct error *);
+/* Remove the row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every`. */
+int recorder_forget(struct recorder *, long step, long every, struct error *);
 /* One that takes everything and keeps nothing: no file, no memory that grows. */
 struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */
@@ -66,10 +65,6 @@ void recorder_put(struct recorder *, int series, const float *values);
 void recorder_put_number(struct recorder *, int series, double value); /* PER_STEP */
 /* End the row of an axis; series not put are NaN. */
 void recorder_row(struct recorder *, enum series_axis, long step);
-/* The row of the step axis that is built is not recorded; it is kept until `first_step` is past it, for: */
-void recorder_aside(struct recorder *, long step, long first_step);
-/* Rows that were put aside are recorded after all, from `first_step` on. */
-void recorder_recall(struct recorder *, long first_step);
 void recorder_event(struct recorder *, long step, const char *kind, int layer, int head, double value);
 void recorder_batch(struct recorder *, long step, const int *tokens, const float *mask, const int *document,
                     long batch, long context);

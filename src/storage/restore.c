@@ -19,7 +19,6 @@ static int place_rows(struct recorder *r, long step, const struct rows *from, in
     rows_go_back(&r->rows, step);
   else
     rows_cut_steps(&r->rows, step);
-  rows_append_ring(&r->rows, from);
   return repeats ? STATUS_OK : rows_append(&r->rows, from, e);
 }
 
@@ -64,32 +63,15 @@ int recorder_repeat(struct recorder **out, const char *path, const struct config
   return restore(out, path, config, facts, step, rows, 1, e);
 }
 
-static int has_event(const struct recorder *r, const char *kind, int64_t step)
-{
-  const struct row_table *t = &r->rows.table[TABLE_EVENTS];
-  struct event_record event;
-  for (int64_t row = t->rows; row-- > 0;) {
-    memcpy(&event, column_row(&t->column[0], row), sizeof event);
-    if (event.step == step && !strcmp(event.kind, kind)) return 1;
-  }
-  return 0;
-}
-
-/* Would a row of this step be there without being a run's last? */
-static int row_is_due(const struct recorder *r, int64_t step, int64_t every)
-{
-  return step % every == 0 || has_event(r, "dense_end", step);
-}
-
-int recorder_forget(struct recorder *r, long step, long every, long first_step, struct error *e)
+int recorder_forget(struct recorder *r, long step, long every, struct error *e)
 {
   const struct row_table *t = &r->rows.table[AXIS_STEP];
   int64_t last[2] = {-1, -1}; /* the last steps that have rows */
   for (int64_t i = 0; i < 2 && i < t->rows; i++)
     memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
-  if (last[0] != step || row_is_due(r, step, every)) return STATUS_OK;
-  if (last[1] == step - 1 && !row_is_due(r, last[1], every)) return STATUS_OK; /* rows were more often */
-  rows_forget(&r->rows, first_step);
+  if (last[0] != step || step % every == 0) return STATUS_OK;
+  if (last[1] == step - 1 && last[1] % every) return STATUS_OK; /* rows were more often */
+  table_cut(&r->rows.table[AXIS_STEP], r->rows.table[AXIS_STEP].rows - 1);
   append_close(r->live);
   return recorder_cut_live(r, e);
 }

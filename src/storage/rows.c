@@ -18,7 +18,7 @@ static void free_table(struct row_table *table)
 
 void rows_free(struct rows *r)
 {
-  for (int t = 0; t < TABLES; t++) free_table(&r->table[t]);
+  for (int t = 0; t < TABLE_COUNT; t++) free_table(&r->table[t]);
   arena_free(r->texts);
   *r = (struct rows){0};
 }
@@ -116,7 +116,7 @@ void rows_saved(struct rows *r)
   for (int t = 0; t < TABLE_COUNT; t++) r->table[t].saved = r->table[t].rows;
 }
 
-/* --- the ring ------------------------------------------------------------------------------------------- */
+/* --- by their steps ------------------------------------------------------------------------------------------- */
 
 static int64_t step_at(const struct row_table *t, int64_t row)
 {
@@ -125,65 +125,12 @@ static int64_t step_at(const struct row_table *t, int64_t row)
   return step;
 }
 
-/* Move a row to another place of this table, or of another one that has its columns. */
-static void copy_row(struct row_table *to, int64_t at, const struct row_table *from, int64_t row)
-{
-  for (int i = 0; i < from->columns; i++) {
-    struct row_column *c = table_find(to, from->column[i].name);
-    if (c) memcpy(column_space(c, at), column_row(&from->column[i], row), c->row_bytes);
-  }
-}
-
-static void put_aside(struct rows *r, int64_t of, int64_t first_step)
-{
-  struct row_table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
-  int64_t old = 0;
-  for (int i = 0; i < t->columns; i++)
-    if (!table_find(ring, t->column[i].name)) table_add(ring, t->column[i].name, &t->column[i].shape);
-  while (old < ring->rows && step_at(ring, old) < first_step) old++;
-  for (int64_t row = old; old && row < ring->rows; row++) copy_row(ring, row - old, ring, row);
-  ring->rows -= old;
-  for (int i = 0; i < ring->columns; i++) fill(&ring->column[i], ring->rows);
-  copy_row(ring, ring->rows++, t, of);
-}
-
-void rows_aside(struct rows *r, int64_t first_step)
-{
-  struct row_table *t = &r->table[AXIS_STEP];
-  put_aside(r, t->rows, first_step);
-  t->building = 0;
-}
-
-void rows_recall(struct rows *r, int64_t first_step)
-{
-  struct row_table *t = &r->table[AXIS_STEP], *ring = &r->table[TABLE_RING];
-  for (int64_t i = 0; i < ring->rows; i++) {
-    int64_t step = step_at(ring, i), at = t->rows;
-    while (at && step_at(t, at - 1) > step) at--;
-    if (step < first_step || (at && step_at(t, at - 1) == step))
-      continue; /* there already: of a life before a kill */
-    for (int c = 0; c < t->columns; c++) fill(&t->column[c], t->rows);
-    for (int64_t row = t->rows++; row > at; row--) copy_row(t, row, t, row - 1);
-    for (int c = 0; c < t->columns; c++) fill(&t->column[c], at);
-    copy_row(t, at, ring, i);
-    if (t->saved > at) t->saved = at;
-  }
-  ring->rows = 0;
-}
-
 void rows_cut_steps(struct rows *r, int64_t step)
 {
   struct row_table *t = &r->table[AXIS_STEP];
   int64_t rows = t->rows;
   while (rows && step_at(t, rows - 1) >= step) rows--;
   table_cut(t, rows);
-}
-
-void rows_forget(struct rows *r, int64_t first_step)
-{
-  struct row_table *t = &r->table[AXIS_STEP];
-  if (first_step <= step_at(t, t->rows - 1)) put_aside(r, t->rows - 1, first_step);
-  table_cut(t, t->rows - 1);
 }
 
 void rows_go_back(struct rows *r, int64_t step)
@@ -213,23 +160,14 @@ static struct row_column *match(struct rows *r, struct row_table *t, const struc
   return c;
 }
 
-/* A checkpoint's rows count: what the file has of their steps may be of a life before a kill. So may rows before them
-   that were recalled into the step axis: these stay, and are not recalled twice. */
-static void make_way(struct row_table *t, const struct row_table *from, int has_ring)
-{
-  int64_t rows = has_ring ? t->rows : from->saved;
-  while (has_ring && from->rows && rows > from->saved && step_at(t, rows - 1) >= step_at(from, 0)) rows--;
-  table_cut(t, rows);
-  t->saved = t->rows;
-}
-
 static int append(struct rows *r, int table, const struct row_table *from)
 {
   struct row_table *t = &r->table[table];
-  int has_ring = table == AXIS_STEP;
-  if (t->rows + has_ring < from->saved) return 0; /* one may be forgotten: rows_forget */
+  if (t->rows + (table == AXIS_STEP) < from->saved) return 0; /* one may be forgotten: recorder_forget */
   if (t->columns > from->columns && from->rows) return 0;
-  make_way(t, from, has_ring);
+  /* what the file has of these steps may be of a life before a kill */
+  table_cut(t, from->saved);
+  t->saved = t->rows;
   for (int i = 0; i < from->columns; i++) {
     struct row_column *c = match(r, t, &from->column[i]);
     if (!c) return 0;
@@ -248,10 +186,4 @@ int rows_append(struct rows *r, const struct rows *from, struct error *e)
                        "the rows in the checkpoint do not continue the run file: it is an older "
                        "copy, or that of another run");
   return STATUS_OK;
-}
-
-void rows_append_ring(struct rows *r, const struct rows *from)
-{
-  REQUIRE(!r->table[TABLE_RING].rows);
-  append(r, TABLE_RING, &from->table[TABLE_RING]);
 }

@@ -6,16 +6,8 @@
 #include "base/series.h"
 #include "storage/h5.h"
 
-/* One table per step axis, and three more, are the record. Column 0 of each is its step, except in the events. The ring
-   has the latest rows of AXIS_STEP that are not recorded, or not yet: checkpoints alone carry it. */
-enum {
-  TABLE_TIMING = AXIS_COUNT,
-  TABLE_BATCHES,
-  TABLE_EVENTS,
-  TABLE_COUNT,
-  TABLE_RING = TABLE_COUNT,
-  TABLES
-};
+/* One table per step axis, and three more, are the record. Column 0 of each is its step, except in the events. */
+enum { TABLE_TIMING = AXIS_COUNT, TABLE_BATCHES, TABLE_EVENTS, TABLE_COUNT };
 
 struct row_column {
   char name[96];
@@ -36,7 +28,7 @@ struct row_table {
 };
 
 struct rows {
-  struct row_table table[TABLES];
+  struct row_table table[TABLE_COUNT];
   struct arena *texts; /* of columns; NULL: none yet */
 };
 
@@ -48,15 +40,8 @@ struct row_column *table_add(struct row_table *, const char *name, const struct 
 /* The row being built, started with the fill where it was not; table_end completes it. */
 void *table_row(struct row_table *, struct row_column *);
 void table_end(struct row_table *);
-/* The row of the step axis that is being built goes into the ring, of which those from `first_step` on are kept. */
-void rows_aside(struct rows *, int64_t first_step);
-/* The ring's rows from `first_step` on go to their places among the recorded ones; the ring is empty then. */
-void rows_recall(struct rows *, int64_t first_step);
 /* Rows of the step axis from `step` on are forgotten. */
 void rows_cut_steps(struct rows *, int64_t step);
-/* The last row of the step axis goes into the ring, as rows_aside would have put it there, where that keeps rows from
-   `first_step` on and this is one of them; it is forgotten where it is not. */
-void rows_forget(struct rows *, int64_t first_step);
 /* Rows and events of all tables from `step` on are. */
 void rows_go_back(struct rows *, int64_t step);
 /* A complete row. */
@@ -71,6 +56,4 @@ void rows_saved(struct rows *);
 /* The rows that a checkpoint has brought (storage/tables.h) behind those of the run file that were before them.
    STATUS_FAIL when the two do not fit each other. */
 int rows_append(struct rows *, const struct rows *from, struct error *);
-/* Its ring, into an empty one. */
-void rows_append_ring(struct rows *, const struct rows *from);
 #endif

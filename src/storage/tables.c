@@ -7,11 +7,11 @@
 /* Where the tables lie in the file, and what their steps are called. */
 static const struct {
   const char *folder, *step;
-} places[TABLES] = {
+} places[TABLE_COUNT] = {
   [AXIS_STEP] = {"/series", "step"},    [AXIS_SPECTRA] = {"/series", "spectra_step"},
   [AXIS_VAL] = {"/series", "val_step"}, [AXIS_PROBE] = {"/series", "probe_step"},
   [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
-  [TABLE_EVENTS] = {"", "events"},      [TABLE_RING] = {"/aside", "step"},
+  [TABLE_EVENTS] = {"", "events"},
 };
 static const char first_row[] = "/first_row";
 
@@ -109,7 +109,7 @@ void tables_write_unsaved(struct h5 *h, const struct rows *r)
   struct table_writing w = {.h = h, .is_part = 1};
   char path[256];
   h5_id first = h5_group(h, first_row);
-  for (int t = 0; t < TABLES; t++) {
+  for (int t = 0; t < TABLE_COUNT; t++) {
     const struct row_table *table = &r->table[t];
     h5_put_int(h, first, path_of(path, t, places[t].step), table->saved);
     if (table->rows > table->saved) write_table(&w, t, table, table->saved);
@@ -176,7 +176,7 @@ static int place_dataset(void *context, const char *path, h5_id id)
   char label[64];
   int status = STATUS_OK;
   if (!h5_get_label(x->h, id, 0, label, sizeof label)) return status;
-  for (int t = 0; t < TABLES && !status; t++) {
+  for (int t = 0; t < TABLE_COUNT && !status; t++) {
     size_t folder = strlen(places[t].folder);
     if (t != TABLE_EVENTS && !strncmp(path, places[t].folder, folder) && path[folder] == '/' &&
         !strcmp(label, places[t].step))
@@ -191,7 +191,7 @@ int tables_read(struct h5 *h, struct rows *rows, struct error *e)
   char path[256];
   int status = STATUS_OK;
   h5_id first = h5_find(h, first_row);
-  for (int t = 0; t < TABLES && !status; t++) {
+  for (int t = 0; t < TABLE_COUNT && !status; t++) {
     h5_id id = h5_find(h, path_of(path, t, places[t].step));
     if (id >= 0) status = read_column(&x, t, path, id);
     h5_done(h, id);

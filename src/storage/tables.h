@@ -1,6 +1,6 @@
 /* tables.h - tables of rows (storage/rows.h) as datasets, the same in a run file and in a checkpoint
    A dataset a column, labelled by the step axis of its table; /events is one dataset of records. A run file has all
-   rows, a checkpoint those since the last snapshot, the ring in /aside, and in /first_row how many rows of each table
+   rows, a checkpoint those since the last snapshot, and in /first_row how many rows of each table
    are before its own. */
 #ifndef MAXLOGIT_STORAGE_TABLES_H
 #define MAXLOGIT_STORAGE_TABLES_H

@@ -53,8 +53,7 @@ test -d "$dir/run.ckpt" || fail "its checkpoints are gone"
 
 # from a checkpoint on: only what comes after it is computed, and compared
 run=$dir/part.h5
-small_run part preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.every=10 checkpoint.seconds=0 checkpoint.keep=all record.every=3 \
-  record.dense=1.1 record.dense_around=3
+small_run part preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.every=10 checkpoint.seconds=0 checkpoint.keep=all record.every=3
 old > "$dir/first"
 cp "$run" "$dir/kept.h5"
 "$program" rerun "$run" --from 25 record.probe_every=1 -o "$dir/from.h5" > "$dir/out" 2> "$dir/err" || fail "rerun --from: $(cat "$dir/err")"
@@ -72,7 +71,7 @@ rm "$dir/part.ckpt/step-00000000.h5" "$dir/part.ckpt/step-00000010.h5"
 refused 2 'no checkpoint up to step 15' --from 15
 # checkpoints of another run are none of this one's; those from before it was made longer are
 small_run other preset=muonclip qk_clip.tau=2 record.spectra_every=0 checkpoint.every=10 checkpoint.seconds=0 \
-  checkpoint.keep=all record.every=3 record.dense=1.1 record.dense_around=3 train.seed=2
+  checkpoint.keep=all record.every=3 train.seed=2
 mv "$dir/part.ckpt" "$dir/own"
 cp -r "$dir/other.ckpt" "$dir/part.ckpt"
 refused 2 'part.h5: its checkpoint of step 20 is of another run' --from 25

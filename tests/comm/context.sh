@@ -73,12 +73,6 @@ try latent 2 preset=muonclip qk_clip.tau=0.3 model.attention=mla model.value_dim
   model.window_every=2
 try experts 4 preset=muon model.ffn=moe moe.experts=4 moe.active=2 moe.balance=bias model.mtp=2 stabilizers=soft_cap \
   soft_cap.cap=3
-try dense 2 preset=muonclip qk_clip.tau=0.3 record.every=4 record.dense=1.2 record.dense_around=1
-for name in dense dense-2; do
-  "$program" show "$dir/$name.h5" --events | awk '$2 ~ /^dense/ { print $1, $2, $3, $4 }' >"$dir/events-$name"
-done
-grep -q dense_end "$dir/events-dense" && cmp -s "$dir/events-dense" "$dir/events-dense-2" ||
-  fail "dense: $(diff "$dir/events-dense" "$dir/events-dense-2")"
 near experts.h5 experts-4.h5 mtp/loss 2e-5
 near experts.h5 experts-4.h5 moe/load 2e-5
 

@@ -36,9 +36,6 @@ try odd 2 preset=adam train.batch=6 train.micro_batches=6 train.grad_clip=0.5
 try experts 4 preset=muonclip qk_clip.tau=0.3 model.attention=gqa model.kv_heads=1 model.ffn=moe moe.experts=4 moe.active=2 \
   moe.balance=both model.mtp=1
 try heard 2 preset=muon stabilizers=max_output_clip+quack
-# which rows there are follows from maxima
-try dense 4 preset=muonclip qk_clip.tau=0.3 record.every=4 record.dense=1.2 record.dense_around=1
-"$program" show "$dir/dense-4.h5" --events | grep -q 'dense_end' || fail "no head has been above and below the level"
 
 # one micro-batch a rank, and layers large enough: sums of gradients beside the reverse pass
 large="model.width=96 model.layers=3 train.batch=4 train.micro_batches=4 train.steps=6"

@@ -379,6 +379,28 @@ END_TEST
 
 /* --- what a run uses ------------------------------------------------------------------------------------ */
 
+/* A key of an earlier version: files of runs have it at the value that did nothing. */
+START_TEST(removed_keys)
+{
+  e = (struct error){0};
+  struct config *c = config_new();
+  ck_assert(!config_set(c, "record.dense", "0", "run file", &e));
+  ck_assert(!config_set(c, "record.dense_level", "7", "run file", &e));
+  ck_assert(!config_read(c, "[record]\ndense = 0\ndense_around = 3\n", "x.conf", &e));
+  ck_assert_msg(!config_finish(c, &e), "%s", e.text);
+  ck_assert_int_eq(config_set(c, "record.dense", "0.8", "run file", &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "run file: record.dense: removed; `maxlogit rerun RUN.h5 --from STEP"), "%s",
+                e.text);
+  e = (struct error){0};
+  ck_assert_int_eq(config_read(c, "record.dense = 0.8\n", "x.conf", &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "x.conf:1: record.dense: removed; `maxlogit rerun"), "%s", e.text);
+  e = (struct error){0};
+  ck_assert_int_eq(config_set(c, "record.denser", "0", "run file", &e), STATUS_USAGE);
+  ck_assert_msg(strstr(e.text, "removed") == NULL, "%s", e.text);
+  config_free(c);
+}
+END_TEST
+
 START_TEST(used_sections)
 {
   static const struct {
@@ -656,12 +678,11 @@ END_TEST
 
 /* Every key that cannot change a run's numbers; whatever is not here is in the id. */
 static const char *const free_keys[] = {
-  "data.path",          "train.max_time",       "record.path",         "record.overwrite",
-  "record.every",       "record.spectra_every", "record.probe_every",  "record.level",
-  "record.pairs",       "record.bound",         "record.batches",      "checkpoint.every",
-  "checkpoint.seconds", "checkpoint.keep",      "device.threads",      "arm",
-  "record.dense",       "record.dense_level",   "record.dense_around", "record.observe",
-  "comm.ranks",         "comm.timeout",         "comm.shard",
+  "data.path",          "train.max_time",       "record.path",        "record.overwrite",
+  "record.every",       "record.spectra_every", "record.probe_every", "record.level",
+  "record.pairs",       "record.bound",         "record.batches",     "checkpoint.every",
+  "checkpoint.seconds", "checkpoint.keep",      "device.threads",     "arm",
+  "record.observe",     "comm.ranks",           "comm.timeout",       "comm.shard",
 };
 
 static int is_free(const char *key)
@@ -893,6 +914,7 @@ int main(void)
   tcase_add_test(tests, presets_stand_where_they_are_written);
   tcase_add_test(tests, every_preset_holds);
   tcase_add_test(tests, values_are_taken_literally_by_set);
+  tcase_add_test(tests, removed_keys);
   tcase_add_test(tests, used_sections);
   tcase_add_test(tests, products);
   tcase_add_test(tests, ranges);

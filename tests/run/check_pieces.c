@@ -212,75 +212,6 @@ START_TEST(what_is_not_finite)
 }
 END_TEST
 
-/* Dense: on from the first step with a head above the level (a NaN is), off after more than `around` steps without
-   one; by counting back from each step. Rows before it are kept as far back. */
-START_TEST(dense_stretches)
-{
-  for (long around = 0; around < 5; around += 2) {
-    struct recorder *r = recorder_of("dense.h5");
-    long step = 0;
-    struct health h = health_of(r, &step);
-    struct dense d = {.level = 5, .around = around, .quiet = -1};
-    struct buffer wanted = {0};
-    int was = 0;
-    long since = 1000, turns = 0; /* since a head was above */
-    buffer_add(&wanted, "%s", "");
-    ck_assert(dense_wanted(&d) && !dense_on(&d));
-    for (; step < 300; step++) {
-      const struct draw chance = {5, STREAM_TEST, (uint64_t)step};
-      real max[PLACES], size[PLACES] = {0};
-      const int above = draw_below(chance, 0, 9) == 0, at = (int)draw_below(chance, 1, PLACES);
-      for (int i = 0; i < PLACES; i++)
-        max[i] = (real)(i == at ? 5 : 4); /* the level itself is not above it */
-      if (above) max[at] = step % 3 ? (real)5.5 : (real)NAN;
-      const int began = dense_look(&d, &h, &(struct outcome){1, max, size});
-      since = above ? 0 : since + 1;
-      const int on = since <= around;
-      ck_assert_int_eq(dense_on(&d), on);
-      ck_assert_int_eq(d.quiet, on ? since : -1);
-      ck_assert_int_eq(began, on && !was);
-      if (on != was)
-        buffer_add(&wanted, "%ld %s %d %d %g\n", step, on ? "dense" : "dense_end", at / HEADS, at % HEADS,
-                   without_nan_sign((double)max[at]));
-      turns += on != was;
-      was = on;
-      ck_assert_int_eq(dense_first(&d, step), step < around ? 0 : step - around + 1);
-    }
-    ck_assert_int_gt(turns, 20);
-    written(r, "dense.h5", wanted.text);
-    memory_free(wanted.text);
-    memory_free(h.told_at);
-  }
-  struct dense never = {.level = NAN, .around = 3, .quiet = -1};
-  ck_assert(!dense_wanted(&never) && !dense_on(&never) && dense_first(&never, 7) == 8 &&
-            !dense_look(&never, NULL, NULL));
-}
-END_TEST
-
-/* The level of a run: its threshold times the factor, or, where nothing acts at one, a number of its own. */
-START_TEST(dense_levels)
-{
-  static const struct {
-    const char *settings;
-    double level;
-  } known[] = {{"preset=muon record.dense=0", NAN},
-               {"preset=muonclip qk_clip.tau=3 record.dense=0", NAN},
-               {"preset=muonclip qk_clip.tau=3 record.dense=2", 6},
-               {"preset=muonclip qk_clip.tau=3 record.dense=0.5 record.dense_level=100", 1.5},
-               {"preset=muon record.dense=0.5 record.dense_level=100", 50},
-               {"preset=muon qk_clip.tau=3 record.dense=0.5 record.dense_level=8", 4}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    struct config *c = configuration("%s record.dense_around=4", known[i].settings);
-    struct dense d;
-    dense_init(&d, c, config_section(c, "record"));
-    ck_assert_msg(isnan(known[i].level) ? isnan(d.level) : d.level == known[i].level, "%s: %g",
-                  known[i].settings, d.level);
-    ck_assert(d.around == 4 && d.quiet == -1);
-    config_free(c);
-  }
-}
-END_TEST
-
 /* --- the order of joining ------------------------------------------------------------------------------------ */
 
 /* What stands in each place, in words: "(0+1)". */
@@ -1487,8 +1418,6 @@ int main(void)
   tcase_add_test(k, the_largest);
   tcase_add_test(k, spikes_of_a_loss);
   tcase_add_test(k, what_is_not_finite);
-  tcase_add_test(k, dense_stretches);
-  tcase_add_test(k, dense_levels);
   tcase_add_test(k, one_balanced_tree);
   tcase_add_test(k, driven_to_an_end);
   tcase_add_test(k, the_last_tick);

@@ -235,18 +235,16 @@ static void check_times(const struct facts *f, const char *path)
 
 static long cell_count, series_count;
 
-/* A line of the live file is a row of the series. Of rows that were recalled there is no line. */
+/* A line of the live file is a row of the series. */
 static void check_live(const struct facts *f, const char *path)
 {
   static const char *const name[] = {"loss", "val_loss", "lr", "grad_norm", "attn/max_logit"};
   enum { NAMES = sizeof name / sizeof *name };
   const char *line = strchr(text_of(f, ".live.tsv"), '\n');
-  int has_recalled = atof(text_of(f, "head parameters/record.dense")) > 0;
   size_t steps, row = 0, vals, val = 0;
   const int64_t *step = rows_of(f, "/series/step", &steps), *val_step = rows_of(f, "/series/val_step", &vals);
   for (; line && line[1]; line = strchr(line + 1, '\n'), row++) {
     char *at, want[32], have[32];
-    while (has_recalled && row < steps && step[row] < strtoll(line + 1, NULL, 10)) row++;
     if (row == steps || strtoll(line + 1, &at, 10) != step[row]) {
       wrong("%s: line %zu of the live file: %.20s, row %" PRId64, path, row, line + 1,
             row < steps ? step[row] : -1);
@@ -275,7 +273,7 @@ static void check_live(const struct facts *f, const char *path)
       }
     }
   }
-  if (row != steps && !has_recalled) wrong("%s: %zu rows, %zu lines in the live file", path, steps, row);
+  if (row != steps) wrong("%s: %zu rows, %zu lines in the live file", path, steps, row);
 }
 
 /* A series says what it is, and has the rows of its axis. */
@@ -628,7 +626,7 @@ static void write_sweep(const char *path, const char *low, const char *high)
   buffer_add(&text,
              "preset = muonclip\n[model]\nlayers = 2\nwidth = 16\nheads = 2\ncontext = 16\nffn_width = 32\n"
              "[train]\nbatch = 2\nlr = 0.02\nval_every = 10\nval_batches = 1\n"
-             "[record]\nevery = 8\ndense = 1.2\ndense_around = 5\nspectra_every = 7\nprobe_every = 6\n"
+             "[record]\nevery = 8\nspectra_every = 7\nprobe_every = 6\n"
              "batches = 1\n[checkpoint]\nevery = 5\nseconds = 0\n[device]\nthreads = 1\n"
              "[arm %s]\nqk_clip.tau = 0.6\n[arm %s]\nqk_clip.tau = 0.9\n",
              low, high);
@@ -686,66 +684,39 @@ static const struct story at_length = {
    "model.context=20", "model.ffn_width=16", "train.batch=4", "train.lr=0.02", "train.val_every=3",
    "train.val_batches=1", "record.spectra_every=4", "record.probe_every=4", "record.batches=1",
    "checkpoint.every=150", "checkpoint.seconds=0", "checkpoint.keep=5", "device.threads=1", NULL}};
-/* Every series, axes of their own, rows EVERY steps apart, and rows kept aside; choose_ends says when it ends. */
-enum { EVERY = 8, WIDE_STEPS = 110 };
-static struct story in_width = {"wide",
-                                {0, 0, WIDE_STEPS},
-                                109,
-                                {"preset=muonclip",
-                                 "qk_clip.tau=0.6",
-                                 "model.layers=2",
-                                 "model.width=16",
-                                 "model.heads=2",
-                                 "model.context=16",
-                                 "model.ffn=moe",
-                                 "moe.experts=4",
-                                 "moe.active=2",
-                                 "moe.hidden=8",
-                                 "model.mtp=1",
-                                 "train.batch=2",
-                                 "train.lr=0.02",
-                                 "train.val_every=10",
-                                 "train.val_batches=1",
-                                 "data=markov",
-                                 "data.packing=documents",
-                                 "markov.document=7",
-                                 "record.every=8",
-                                 "record.dense=1.2",
-                                 "record.dense_around=5",
-                                 "record.level=0.3",
-                                 "record.pairs=1",
-                                 "record.bound=1",
-                                 "record.spectra_every=7",
-                                 "record.probe_every=6",
-                                 "record.batches=1",
-                                 "checkpoint.every=5",
-                                 "checkpoint.seconds=0",
-                                 "device.threads=1",
-                                 NULL}};
-
-/* The first end comes two steps after a dense stretch, and is not due; the last row before the second one is recalled
-   by the next stretch. Where they are is the kernels' business. */
-static void choose_ends(struct story *s)
-{
-  struct run_file *r = NULL;
-  struct run_event *event = NULL;
-  struct error e = {0};
-  long count = 0, off = 0;
-  run_alone(s, WIDE_STEPS);
-  if (run_open(&r, "one/r.h5", &e) || run_events(r, &event, &count, &e)) wrong("%s", e.text);
-  for (long i = 0; i < count; i++) {
-    long on = event[i].step;
-    if (!strcmp(event[i].kind, "dense_end")) off = on;
-    if (s->steps[0] || strcmp(event[i].kind, "dense") || off < 2 * EVERY || on < off + 4 ||
-        off % EVERY == 0 || (off + 1) % EVERY == 0 || (on - 2) % EVERY == 0)
-      continue;
-    s->steps[0] = off + 2;
-    s->steps[1] = on - 1;
-  }
-  if (!s->steps[0]) wrong("%s: no end lies between two dense stretches", s->name);
-  memory_free(event);
-  run_close(r);
-}
+/* Every series, axes of their own, rows some steps apart; the last steps of its parts are not due. */
+static const struct story in_width = {"wide",
+                                      {43, 70, 110},
+                                      109,
+                                      {"preset=muonclip",
+                                       "qk_clip.tau=0.6",
+                                       "model.layers=2",
+                                       "model.width=16",
+                                       "model.heads=2",
+                                       "model.context=16",
+                                       "model.ffn=moe",
+                                       "moe.experts=4",
+                                       "moe.active=2",
+                                       "moe.hidden=8",
+                                       "model.mtp=1",
+                                       "train.batch=2",
+                                       "train.lr=0.02",
+                                       "train.val_every=10",
+                                       "train.val_batches=1",
+                                       "data=markov",
+                                       "data.packing=documents",
+                                       "markov.document=7",
+                                       "record.every=8",
+                                       "record.level=0.3",
+                                       "record.pairs=1",
+                                       "record.bound=1",
+                                       "record.spectra_every=7",
+                                       "record.probe_every=6",
+                                       "record.batches=1",
+                                       "checkpoint.every=5",
+                                       "checkpoint.seconds=0",
+                                       "device.threads=1",
+                                       NULL}};
 
 int main(void)
 {
@@ -754,7 +725,6 @@ int main(void)
     perror("check_history");
     return 1;
   }
-  choose_ends(&in_width);
   for (size_t i = 0; i < sizeof stories / sizeof *stories && !failures; i++) tell(stories[i]);
   if (!failures) run_alone(&in_width, in_width.steps[2]);
   if (!failures) record_otherwise(&in_width);

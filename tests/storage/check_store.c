@@ -652,74 +652,6 @@ START_TEST(rows_of_another_run_are_refused)
 }
 END_TEST
 
-/* A step's row: recorded, or put aside where one of the last ten may be wanted later. */
-static void see_step(struct rows *r, int64_t step, int recorded)
-{
-  struct row_table *t = &r->table[AXIS_STEP];
-  float value = (float)step / 2;
-  memcpy(table_row(t, table_find(t, "step")), &step, sizeof step);
-  memcpy(table_row(t, table_find(t, "value")), &value, sizeof value);
-  if (recorded)
-    table_end(t);
-  else
-    rows_aside(r, step - 10);
-}
-
-/* What a checkpoint carries: `from`'s unsaved rows, put behind those that `to` has of the file. */
-static void carry(const struct rows *from, struct rows *to)
-{
-  static const char path[] = "carried.h5";
-  struct error e = {0};
-  struct rows carried = {0};
-  struct h5 *h = h5_new();
-  tables_write_unsaved(h, from);
-  ck_assert_msg(h5_save(h, path, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(h5_load(&h, path, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(tables_read(h, &carried, &e) == STATUS_OK, "%s", e.text);
-  h5_free(h);
-  ck_assert_msg(rows_append(to, &carried, &e) == STATUS_OK, "%s", e.text);
-  rows_free(&carried);
-  remove(path);
-}
-
-static void expect_steps(const struct rows *r, const int64_t *step, int64_t count)
-{
-  const struct row_table *t = &r->table[AXIS_STEP];
-  ck_assert_int_eq(t->rows, count);
-  for (int64_t i = 0; i < count; i++) {
-    int64_t found;
-    float value;
-    memcpy(&found, column_row(table_find(t, "step"), i), sizeof found);
-    memcpy(&value, column_row(table_find(t, "value"), i), sizeof value);
-    ck_assert_int_eq(found, step[i]);
-    ck_assert(value == (float)step[i] / 2);
-  }
-}
-
-/* Rows that are called back to places before those that the file has are carried, too: every fourth step was recorded,
-   the file written at step 9, the rows since step 6 called back at step 11. */
-START_TEST(recalled_rows_are_carried)
-{
-  static const int64_t steps[] = {0, 4, 6, 7, 8, 9, 10, 11};
-  struct rows a = {0}, b = {0};
-  const struct h5_shape whole = {.kind = KIND_I64, .rank = 1}, single = {.kind = KIND_F32, .rank = 1};
-  table_add(&a.table[AXIS_STEP], "step", &whole);
-  table_add(&a.table[AXIS_STEP], "value", &single);
-  for (int64_t step = 0; step < 9; step++) see_step(&a, step, step % 4 == 0);
-  carry(&a, &b);
-  rows_saved(&a);
-  expect_steps(&b, (const int64_t[]){0, 4, 8}, 3);
-  for (int64_t step = 9; step < 11; step++) see_step(&a, step, 0);
-  rows_recall(&a, 6);
-  see_step(&a, 11, 1);
-  carry(&a, &b);
-  expect_steps(&a, steps, 8);
-  expect_steps(&b, steps, 8);
-  rows_free(&a);
-  rows_free(&b);
-}
-END_TEST
-
 /* --- one writer, no surprises -------------------------------------------------------------------------- */
 
 START_TEST(second_writer_is_refused)
@@ -767,7 +699,7 @@ START_TEST(folder_that_cannot_be_written)
 }
 END_TEST
 
-/* A row of the step axis, of the ring and of the events. */
+/* A row of the step axis and of the events. */
 static void add_row(struct rows *r, int64_t step)
 {
   struct h5_shape heads = {.kind = KIND_F32, .rank = 3, .dims = {0, LAYERS, HEADS}};
@@ -775,15 +707,10 @@ static void add_row(struct rows *r, int64_t step)
   struct row_column *c = table_find(t, "attn/max_logit");
   if (!c) c = table_add(t, "attn/max_logit", &heads);
   struct event_record event = {.step = step, .kind = "clip", .head = 2, .value = 0.5};
-  for (int aside = 0; aside < 2; aside++) {
-    uint32_t *word = table_row(t, c);
-    for (int i = 0; i < LAYERS * HEADS; i++) word[i] = bits(aside, step, i);
-    memcpy(table_row(t, t->column), &step, sizeof step);
-    if (aside)
-      rows_aside(r, step - 3);
-    else
-      table_end(t);
-  }
+  uint32_t *word = table_row(t, c);
+  for (int i = 0; i < LAYERS * HEADS; i++) word[i] = bits(0, step, i);
+  memcpy(table_row(t, t->column), &step, sizeof step);
+  table_end(t);
   memcpy(table_row(events, events->column), &event, sizeof event);
   table_end(events);
 }
@@ -871,7 +798,7 @@ END_TEST
 /* `b` was read: it has those of `a` that no run file had, or all where that was read too. */
 static void compare_rows(const struct rows *a, const struct rows *b)
 {
-  for (int t = 0; t < TABLES; t++) {
+  for (int t = 0; t < TABLE_COUNT; t++) {
     const struct row_table *x = &a->table[t], *y = &b->table[t];
     int64_t first = x->rows - y->rows;
     ck_assert(x->saved == y->saved && (first == 0 || first == x->saved));
@@ -1233,7 +1160,6 @@ int main(void)
   tcase_add_test(store, any_interruption_gives_the_same_record);
   tcase_add_test(store, same_run_sees_a_difference);
   tcase_add_test(store, rows_of_another_run_are_refused);
-  tcase_add_test(store, recalled_rows_are_carried);
   tcase_add_test(store, second_writer_is_refused);
   tcase_add_test(store, existing_run_is_kept);
   tcase_add_test(store, folder_that_cannot_be_written);
