@@ -25,7 +25,7 @@ static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};
 struct page_series {
   char *path;
   char key[17];
-  uint64_t stamp; /* of the run file and the live rows */
+  uint64_t stamp; /* of the run file and the journal */
   struct live_rows live;
   int has_live, is_written; /* is_written: there is a writer */
   int waits;                /* to be read for the first time */
@@ -138,7 +138,7 @@ static double reduce(const double *x, long n, enum part part)
   return part == PART_MEAN && known ? out / (double)known : out;
 }
 
-/* Rows that the live file has behind those of the run file, as one column. */
+/* Live rows behind those of the run file, as one column. */
 static void add_live(struct table *t, const struct live_rows *l, const char *series, enum part part)
 {
   int field = !strcmp(series, "loss") ? LIVE_LOSS : !strcmp(series, "val_loss") ? LIVE_VAL_LOSS : -1;
@@ -326,14 +326,14 @@ static const char *part_of(const struct runs_page *p, struct page_series *s, con
 static uint64_t stamp_of(const char *path)
 {
   struct stat info = {0};
-  char live[4096];
+  char journal[4096];
   uint64_t facts[8] = {0};
-  run_sibling(live, path, ".live.tsv");
+  run_sibling(journal, path, ".journal");
   if (!stat(path, &info)) {
     facts[0] = (uint64_t)info.st_ino, facts[1] = (uint64_t)info.st_size;
     facts[2] = (uint64_t)info.st_mtim.tv_sec, facts[3] = (uint64_t)info.st_mtim.tv_nsec;
   }
-  if (!stat(live, &info)) facts[4] = (uint64_t)info.st_size, facts[5] = (uint64_t)info.st_mtim.tv_nsec;
+  if (!stat(journal, &info)) facts[4] = (uint64_t)info.st_size, facts[5] = (uint64_t)info.st_mtim.tv_nsec;
   return XXH3_64bits(facts, sizeof facts);
 }
 
@@ -408,7 +408,7 @@ static void look_at(struct runs_page *p, struct page_series *s, const struct run
   if (is_running(run)) {
     if (!s->has_live) live_begin(&s->live, run->path);
     s->has_live = 1;
-    if (live_news(&s->live, &from, NULL)) s->live.rows = 0;
+    live_news(&s->live, &from);
   } else if (s->has_live) { /* it has ended: all is in the file */
     live_end(&s->live);
     s->has_live = 0;

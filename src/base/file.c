@@ -501,6 +501,10 @@ static int open_to_read(int folder, const char *name, int flags, const char *pat
 }
 
 int file_open(const char *path, struct error *e) { return open_to_read(AT_FDCWD, path, 0, path, e); }
+int file_open_plain(const char *path, struct error *e)
+{
+  return open_to_read(AT_FDCWD, path, O_NOFOLLOW, path, e);
+}
 
 /* All that can be read from fd, which is closed. */
 static int read_whole(int fd, const char *path, char **text, size_t *length, struct error *e)
@@ -642,6 +646,11 @@ int append_cut(struct append *a, size_t length, struct error *e)
   if (call_cut(a->fd, length)) return fail(e, "shorten", a->path);
   a->length = length;
   return STATUS_OK;
+}
+
+int append_sync(struct append *a, struct error *e)
+{
+  return call_fsync(a->fd) ? fail(e, "write", a->path) : STATUS_OK;
 }
 
 int append_close(struct append *a)

@@ -42,6 +42,8 @@ const char *file_resolve(const char *path, char out[4096]);
 /* A descriptor to read a regular file by; of /dev/stdin, /dev/fd/N and /proc/self/fd/N whatever that is. -1: the file
    cannot be opened, or is a folder, a pipe, a socket or a device, which may never end: STATUS_USAGE. Never waits. */
 int file_open(const char *path, struct error *);
+/* The same of a file whose name others can foresee: never through a symbolic link. */
+int file_open_plain(const char *path, struct error *);
 int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
 /* The same for a name that others can foresee: a link in its place is refused. Sets errno on failure. */
 int file_read_real(const char *path, char **text, size_t *length, struct error *);
@@ -57,6 +59,7 @@ struct append *append_open(const char *path, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);
 size_t append_length(const struct append *); /* bytes in the file */
 int append_cut(struct append *, size_t length, struct error *);
+int append_sync(struct append *, struct error *); /* what was written lasts */
 int append_close(struct append *);
 
 /* An exclusive lock on `path` (created if missing), held until unlock or death; NULL with

@@ -70,10 +70,7 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
   return status;
 }
 
-typedef int take_rows(struct recorder **, const char *path, const struct config *, const struct run_facts *,
-                      long step, const struct rows *, struct error *);
-
-static int restore(struct trainer *t, const struct checkpoint *c, take_rows *take, struct error *e)
+static int restore(struct trainer *t, const struct checkpoint *c, int repeats, struct error *e)
 {
   struct run_facts f;
   int status = c->count ? trainer_load(t, c, e) : STATUS_OK;
@@ -87,31 +84,30 @@ static int restore(struct trainer *t, const struct checkpoint *c, take_rows *tak
     t->val_loss = NAN;
     return STATUS_OK;
   }
-  status = take(&t->recorder, t->path, t->config, &f, c->step, c->rows, e);
+  status = recorder_resume(&t->recorder, t->path, t->config, &f, c->step, e);
   if (status) return status;
   t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
-  if (take == recorder_repeat) /* the steps before it may be those of a slower repetition */
+  if (repeats) /* the steps before it may be those of a slower repetition */
     t->earlier_wall = fmax(t->earlier_wall, recorder_seconds(t->recorder));
   return status;
 }
 
 /* A run's last step has a row, whatever record.every says. Where it has become longer, that step is not its last. */
-static int forget_last_row(struct trainer *t, struct error *e)
+static void forget_last_row(struct trainer *t)
 {
-  if (!t->done || t->done == t->train->steps) return STATUS_OK;
-  return recorder_forget(t->recorder, t->done - 1, t->record.every, e);
+  if (t->done && t->done < t->train->steps) recorder_forget(t->recorder, t->done - 1, t->record.every);
 }
 
 /* What follows of a trainer that has its configuration and path: either it is built in `state`, rows of its file taken,
    or, as with a `status`, nothing is left of it. The event tells of it. */
 static int begin_at(struct trainer **out, struct trainer *t, struct origin *origin, struct checkpoint *state,
-                    take_rows *take, const char *event, int status, struct error *e)
+                    int repeats, int status, struct error *e)
 {
   t->origin = origin;
   origin->has_state = state->count > 0;
   if (!status) status = trainer_build(t, 1, e);
-  if (!status) status = restore(t, state, take, e);
-  if (!status && take == recorder_resume && !t->comm->rank) status = forget_last_row(t, e);
+  if (!status) status = restore(t, state, repeats, e);
+  if (!status && !repeats && !t->comm->rank) forget_last_row(t);
   checkpoint_free(state);
   t->origin = NULL;
   if (status) {
@@ -119,7 +115,12 @@ static int begin_at(struct trainer **out, struct trainer *t, struct origin *orig
     return status;
   }
   trainer_observe(t);
-  recorder_event(t->recorder, t->done, event, -1, -1, NAN);
+  recorder_event(t->recorder, t->done, repeats ? "rerun" : "resume", -1, -1, NAN);
+  status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);
+  if (status) {
+    trainer_release(t);
+    return status;
+  }
   trainer_finish_all(ALONE(t)); /* killed on the last lines */
   *out = t;
   return STATUS_OK;
@@ -148,7 +149,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   const int other = t->context != 0;
   if (!status) status = read_state(path, origin.last_step, &state, e);
   if (!status) status = origin_owns(path, origin.id, &state, e);
-  status = begin_at(out, t, &origin, &state, recorder_resume, "resume", status, e);
+  status = begin_at(out, t, &origin, &state, 0, status, e);
   if (!status && other) recorder_event(t->recorder, t->done, "context", -1, -1, (double)t->context);
   return status;
 }
@@ -187,5 +188,5 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
   struct trainer *t = memory_new(1, sizeof *t);
   t->config = c;
   snprintf(t->path, sizeof t->path, "%s", into);
-  return begin_at(out, t, &origin, &state, recorder_repeat, "rerun", STATUS_OK, e);
+  return begin_at(out, t, &origin, &state, 1, STATUS_OK, e);
 }

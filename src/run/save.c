@@ -97,8 +97,7 @@ int trainer_save(struct trainer *t, struct error *e)
     t->checkpointed = t->done;
     return STATUS_OK;
   }
-  if (recorder_due(t->recorder))
-    status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);
+  status = recorder_keep(t->recorder, t->done, trainer_wall(t), e);
   if (status) {
     forget(&l);
     return status;
@@ -108,7 +107,6 @@ int trainer_save(struct trainer *t, struct error *e)
   c.config_text = config_text(t->config);
   c.count = l.count;
   c.tensors = l.item;
-  c.rows = (struct rows *)(uintptr_t)recorder_pending(t->recorder);
   status = checkpoint_write(t->path, &c, strtol(t->keep->keep, NULL, 10), e); /* "all": 0 */
   forget(&l);
   memory_free(c.config_text);

@@ -191,7 +191,7 @@ static int retire_oldest(struct trainer *t, struct error *e)
     t->flying = 0;
     t->done = t->reading;
   }
-  return recorder_live(t->recorder, e);
+  return recorder_append(t->recorder, 0, e);
 }
 
 /* Until no more than this many steps are under way. */

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "numerics/real.h"
 #include "storage/layout.h"
-#include "storage/tables.h"
 #include "storage/texts.h"
 
 /* A sealed HDF5 file (storage/h5.h): the XXH3 digest of the whole file is checked before anything in it is
@@ -172,11 +171,9 @@ int checkpoint_write(const char *run_path, const struct checkpoint *c, long keep
   checkpoint_path(path, run_path, c->step);
   int folder = folder_of(run_path, FOLDER_MAKE, e);
   if (folder < 0) return STATUS_FAIL;
-  static const struct rows none;
   struct h5 *h = h5_new();
   put_head(h, c);
   text_put(h, config_place, c->config_text);
-  tables_write_unsaved(h, c->rows ? c->rows : &none);
   h5_done(h, h5_group(h, "/params"));
   h5_done(h, h5_group(h, "/state"));
   for (int i = 0; i < c->count; i++) put_tensor(h, &c->tensors[i]);
@@ -232,7 +229,7 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   c->peak_at = (long)peak_at;
   h5_done(r->h, root);
   if (strcmp(format, CHECKPOINT_FORMAT)) return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
-  if (version != CHECKPOINT_VERSION)
+  if (version != CHECKPOINT_VERSION && version != CHECKPOINT_WITH_ROWS)
     return error_set(e, STATUS_USAGE, "%s has format version %" PRId64 "; this maxlogit reads %d", path,
                      version, CHECKPOINT_VERSION);
   return STATUS_OK;
@@ -250,11 +247,6 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
     h5_walk(r.h, "/state", read_tensor, &r);
     if (r.failed || !c->config_text)
       status = error_set(e, STATUS_FAIL, "%s lacks a part of a checkpoint", path);
-  }
-  if (!status) {
-    c->rows = memory_new(1, sizeof *c->rows);
-    status = tables_read(r.h, c->rows, e);
-    if (status) error_prefix(e, "%s", path);
   }
   h5_free(r.h);
   if (status) checkpoint_free(c);
@@ -321,7 +313,5 @@ void checkpoint_free(struct checkpoint *c)
   for (int i = 0; i < c->count; i++) memory_free(c->tensors[i].data);
   memory_free(c->tensors);
   memory_free(c->config_text);
-  if (c->rows) rows_free(c->rows);
-  memory_free(c->rows);
   *c = (struct checkpoint){.step = -1};
 }

@@ -1,13 +1,11 @@
 /* checkpoint.h - the state after N updates, whole or absent
-   RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<rule>/<name>, the step, the configuration text, the rows since the
-   last snapshot as a run file has them (storage/tables.h), and an XXH3 checksum over everything. Written beside,
-   synced, renamed; then older ones are removed as checkpoint.keep says. */
+   RUN.ckpt/step-%08ld.h5: /params/<name>, /state/<rule>/<name>, the step, the configuration text, and an XXH3 checksum
+   over everything. Written beside, synced, renamed; then older ones are removed as checkpoint.keep says. Those of
+   version 2 also have rows, which are not read. */
 #ifndef MAXLOGIT_STORAGE_CHECKPOINT_H
 #define MAXLOGIT_STORAGE_CHECKPOINT_H
 #include <stddef.h>
 #include "base/error.h"
-
-struct rows;
 
 struct checkpoint_tensor {
   char name[160];
@@ -21,7 +19,6 @@ struct checkpoint {
   char *config_text; /* resolved configuration */
   int count;
   struct checkpoint_tensor *tensors; /* "params/...", "state/..." */
-  struct rows *rows;                 /* recorder_pending; NULL: none */
   double wall;
   double peak;             /* the largest max logit of the run so far, NaN above all; -INFINITY: none yet */
   long peak_step, peak_at; /* layer * heads + head */

@@ -1,36 +1,46 @@
 #include "storage/journal.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/layout.h"
+#include "storage/tables.h"
 
-enum { LEAST_ROW = 16 << 20 }; /* bytes that a row may have in any journal */
-enum { PIECE_COLUMN = 1, PIECE_ROW, PIECE_BACK, PIECE_NOTE };
+static const char format[] = "maxlogit journal 2 ";
+enum { PIECE_COLUMN = 1, PIECE_ROWS, PIECE_NOTE };
+enum { MARK = 2 * sizeof(uint64_t) }; /* of a piece: the length and the digest of what follows */
+
+/* The part of the first line that all journals of a recording have. */
+static void name_of(char out[JOURNAL_HEAD], const char *started)
+{
+  snprintf(out, JOURNAL_HEAD, "%s%016" PRIx64 " ", format, (uint64_t)XXH3_64bits(started, strlen(started)));
+}
+
+/* --- writing ------------------------------------------------------------------------------------------- */
 
 struct journal {
   struct append *file;
-  char head[64];
-  unsigned char *bytes; /* of the piece that is being made */
-  size_t length, room;
+  int is_started, is_torn; /* is_torn: a write has failed, and may have left something */
+  uint64_t last;           /* the digest of the last piece on disk */
+  int columns[TABLE_COUNT], notes;
+  int64_t rows[TABLE_COUNT];
+  size_t room;          /* of columns that the run file does not have */
+  unsigned char *bytes; /* of the pieces that are being made */
+  size_t length, capacity, begin;
 };
 
-/* A piece begins with these. */
-struct journal_mark {
-  uint64_t length, digest; /* of what follows */
-};
-
-static void head_of(char out[64], const char *id) { snprintf(out, 64, "maxlogit journal 1 %.32s\n", id); }
-
-struct journal *journal_open(const char *path, const char *id, struct error *e)
+struct journal *journal_open(const char *path, struct error *e)
 {
   struct append *file = append_open(path, e);
   if (!file) return NULL;
   struct journal *j = memory_new(1, sizeof *j);
   j->file = file;
-  head_of(j->head, id);
   return j;
 }
 
@@ -42,14 +52,12 @@ void journal_close(struct journal *j)
   memory_free(j);
 }
 
-/* --- making pieces ------------------------------------------------------------------------------------- */
-
 static void journal_add(struct journal *j, const void *data, size_t size)
 {
-  if (j->length + size > j->room) {
-    size_t room = 2 * (j->length + size) + 256;
-    j->bytes = memory_grow(j->bytes, j->room, room, 1);
-    j->room = room;
+  if (j->length + size > j->capacity) {
+    size_t capacity = 2 * (j->length + size) + 256;
+    j->bytes = memory_grow(j->bytes, j->capacity, capacity, 1);
+    j->capacity = capacity;
   }
   if (size) memcpy(j->bytes + j->length, data, size);
   j->length += size;
@@ -63,25 +71,27 @@ static void add_text(struct journal *j, const char *text)
   journal_add(j, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-static void begin(struct journal *j, int64_t kind)
+static void begin(struct journal *j, uint64_t before, int64_t kind)
 {
-  static const struct journal_mark later;
-  j->length = 0;
-  journal_add(j, &later, sizeof later);
+  static const char later[MARK];
+  j->begin = j->length;
+  journal_add(j, later, sizeof later);
+  journal_add(j, &before, sizeof before);
   add_number(j, kind);
 }
 
-static int end(struct journal *j, struct error *e)
+/* The digest of the piece, for the next one. */
+static uint64_t end(struct journal *j)
 {
-  struct journal_mark mark = {.length = j->length - sizeof mark};
-  mark.digest = XXH3_64bits(j->bytes + sizeof mark, mark.length);
-  memcpy(j->bytes, &mark, sizeof mark);
-  return append_write(j->file, j->bytes, j->length, e);
+  uint64_t mark[2] = {j->length - j->begin - MARK};
+  mark[1] = XXH3_64bits(j->bytes + j->begin + MARK, mark[0]);
+  memcpy(j->bytes + j->begin, mark, MARK);
+  return mark[1];
 }
 
-int journal_column(struct journal *j, int table, const struct row_column *c, struct error *e)
+static uint64_t add_column(struct journal *j, uint64_t before, int table, const struct row_column *c)
 {
-  begin(j, PIECE_COLUMN);
+  begin(j, before, PIECE_COLUMN);
   add_number(j, table);
   add_number(j, (int64_t)c->shape.kind);
   add_number(j, c->shape.rank);
@@ -91,62 +101,125 @@ int journal_column(struct journal *j, int table, const struct row_column *c, str
   add_text(j, c->long_name);
   add_text(j, c->definition);
   for (int i = 1; i < 4; i++) add_text(j, i < c->shape.rank ? c->label[i] : NULL);
-  return end(j, e);
+  return end(j);
 }
 
-int journal_start(struct journal *j, const struct rows *rows, struct error *e)
+static uint64_t add_columns(struct journal *j, uint64_t last, const struct rows *rows)
 {
-  int status = append_cut(j->file, 0, e);
-  if (!status) status = append_write(j->file, j->head, strlen(j->head), e);
   for (int t = 0; t < TABLE_COUNT; t++)
-    for (int c = 0; c < rows->table[t].columns && !status; c++)
-      status = journal_column(j, t, &rows->table[t].column[c], e);
+    for (int c = j->columns[t]; c < rows->table[t].columns; c++)
+      last = add_column(j, last, t, &rows->table[t].column[c]);
+  return last;
+}
+
+/* Of all tables that have new ones, as one piece: either all are there or none. */
+static uint64_t add_rows(struct journal *j, uint64_t last, const struct rows *rows)
+{
+  int any = 0;
+  for (int i = 0; i < TABLE_COUNT; i++) {
+    const struct row_table *t = &rows->table[i];
+    if (t->rows <= j->rows[i]) continue;
+    if (!any++) begin(j, last, PIECE_ROWS);
+    add_number(j, i);
+    add_number(j, j->rows[i]);
+    add_number(j, t->rows - j->rows[i]);
+    for (int64_t row = j->rows[i]; row < t->rows; row++)
+      for (int c = 0; c < t->columns; c++)
+        journal_add(j, column_row(&t->column[c], row), t->column[c].row_bytes);
+  }
+  return any ? end(j) : last;
+}
+
+static uint64_t add_notes(struct journal *j, uint64_t last, const struct notes *n)
+{
+  for (int i = j->notes; i < n->count; i++) {
+    begin(j, last, PIECE_NOTE);
+    add_number(j, i);
+    add_text(j, n->note[i].date);
+    add_text(j, n->note[i].text);
+    last = end(j);
+  }
+  return last;
+}
+
+static int write_pieces(struct journal *j, uint64_t last, const struct rows *rows, const struct notes *n,
+                        struct error *e)
+{
+  if (j->is_torn && append_cut(j->file, append_length(j->file), e)) return e->status;
+  j->is_torn = 1;
+  if (j->length && append_write(j->file, j->bytes, j->length, e)) return e->status;
+  j->is_torn = 0;
+  j->last = last;
+  j->notes = n->count;
+  for (int t = 0; t < TABLE_COUNT; t++)
+    j->columns[t] = rows->table[t].columns, j->rows[t] = rows->table[t].rows;
+  return STATUS_OK;
+}
+
+int journal_start(struct journal *j, const char *started, const struct rows *rows, const struct notes *n,
+                  struct error *e)
+{
+  char head[JOURNAL_HEAD + 1];
+  uint64_t number;
+  name_of(head, started);
+  if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+    return error_set(e, STATUS_FAIL, "no random number: %s", strerror(errno));
+  snprintf(head + strlen(head), 18, "%016" PRIx64 "\n", number);
+  j->is_started = j->is_torn = 0;
+  j->length = j->room = 0;
+  memset(j->columns, 0, sizeof j->columns);
+  if (append_cut(j->file, 0, e)) return e->status;
+  journal_add(j, head, JOURNAL_HEAD);
+  j->is_started = !write_pieces(j, add_columns(j, XXH3_64bits(head, JOURNAL_HEAD), rows), rows, n, e);
+  return j->is_started ? STATUS_OK : e->status;
+}
+
+/* What a reader takes for the columns that are new since the last append. */
+static size_t new_room(const struct journal *j, const struct rows *rows)
+{
+  size_t room = j->room;
+  for (int t = 0; t < TABLE_COUNT; t++)
+    for (int c = j->columns[t]; c < rows->table[t].columns; c++)
+      room += column_room(&rows->table[t].column[c], j->rows[t]);
+  return room;
+}
+
+int journal_is_behind(const struct journal *j, const struct rows *rows)
+{
+  return !j->is_started || new_room(j, rows) > JOURNAL_ROOM;
+}
+
+int journal_append(struct journal *j, const struct rows *rows, const struct notes *n, struct error *e)
+{
+  if (!j->is_started) return STATUS_OK;
+  size_t room = new_room(j, rows);
+  j->length = 0;
+  int status = write_pieces(j, add_notes(j, add_rows(j, add_columns(j, j->last, rows), rows), n), rows, n, e);
+  if (!status) j->room = room;
   return status;
 }
 
-int journal_row(struct journal *j, int table, const struct row_table *t, struct error *e)
-{
-  int64_t row = t->rows - 1;
-  begin(j, PIECE_ROW);
-  add_number(j, table);
-  add_number(j, row);
-  for (int i = 0; i < t->columns; i++) journal_add(j, column_row(&t->column[i], row), t->column[i].row_bytes);
-  return end(j, e);
-}
-
-int journal_back(struct journal *j, int64_t step, struct error *e)
-{
-  begin(j, PIECE_BACK);
-  add_number(j, step);
-  return end(j, e);
-}
-
-int journal_note(struct journal *j, const struct notes *n, struct error *e)
-{
-  begin(j, PIECE_NOTE);
-  add_number(j, n->count - 1);
-  add_text(j, n->note[n->count - 1].date);
-  add_text(j, n->note[n->count - 1].text);
-  return end(j, e);
-}
+int journal_sync(struct journal *j, struct error *e) { return append_sync(j->file, e); }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* The columns of the journal by their order, as places in the tables. */
-struct journal_order {
-  int *column;
-  int count, room;
+int journal_begin(struct journal_reader *r, const char *text, size_t length, const char *started)
+{
+  char name[JOURNAL_HEAD];
+  name_of(name, started);
+  *r = (struct journal_reader){.at = JOURNAL_HEAD};
+  if (length < JOURNAL_HEAD || memcmp(text, name, strlen(name))) return 0;
+  memcpy(r->head, text, JOURNAL_HEAD);
+  r->mark[1] = XXH3_64bits(text, JOURNAL_HEAD);
+  return 1;
+}
+
+/* The rest of a piece. */
+struct rest {
+  const char *at, *end;
 };
 
-struct replay {
-  const char *at, *end; /* the rest of a piece */
-  struct journal_order order[TABLE_COUNT];
-  size_t row_bytes[TABLE_COUNT], most; /* of new columns; what they may have together */
-  struct rows *rows;
-  struct notes *notes;
-};
-
-static int64_t take_number(struct replay *x)
+static int64_t take_number(struct rest *x)
 {
   int64_t number = -1;
   if ((size_t)(x->end - x->at) < sizeof number) {
@@ -158,7 +231,7 @@ static int64_t take_number(struct replay *x)
   return number;
 }
 
-static const char *take_text(struct replay *x)
+static const char *take_text(struct rest *x)
 {
   const char *text = x->at, *nul = x->at < x->end ? memchr(x->at, 0, (size_t)(x->end - x->at)) : NULL;
   if (!nul) return "";
@@ -168,129 +241,203 @@ static const char *take_text(struct replay *x)
 
 static int is_table(int64_t table) { return table >= 0 && table < TABLE_COUNT; }
 
-/* Can a table have one more column like this? A row has all of them, and a file its rows. */
-static int column_fits(struct replay *x, int64_t table, const struct h5_shape *s)
+static int read_column(struct journal_reader *r, struct rest *x, const struct journal_visitor *v,
+                       void *context)
 {
-  size_t bytes;
-  if (s->kind != KIND_F32 && s->kind != KIND_F64) return 0;
-  if (!memory_bytes(s->dims + 1, s->rank - 1, h5_kind_size(s->kind), x->most, &bytes) || !bytes) return 0;
-  x->row_bytes[table] += bytes;
-  return x->row_bytes[table] <= x->most;
-}
-
-static int replay_column(struct replay *x)
-{
+  struct journal_column c = {.name = NULL};
   int64_t table = take_number(x), kind = take_number(x), rank = take_number(x), dims[4];
-  const char *text[4], *label[4];
+  const char *label[4];
+  size_t bytes;
   for (int i = 1; i < 4; i++) dims[i] = take_number(x);
-  for (int i = 0; i < 4; i++) text[i] = take_text(x);
+  c.name = take_text(x);
+  c.unit = take_text(x);
+  c.long_name = take_text(x);
+  c.definition = take_text(x);
   for (int i = 1; i < 4; i++) label[i] = take_text(x);
-  if (!is_table(table) || rank < 1 || rank > 4 || !*text[0]) return 0;
-  struct row_table *t = &x->rows->table[table];
-  struct h5_shape shape = {.kind = (enum h5_kind)kind, .rank = (int)rank};
-  for (int i = 1; i < rank; i++) shape.dims[i] = dims[i];
-  struct row_column *c = table_find(t, text[0]);
-  if (!c && !column_fits(x, table, &shape)) return 0;
-  if (!c) {
-    c = table_add(t, text[0], &shape);
-    c->unit = rows_own(x->rows, text[1]);
-    c->long_name = rows_own(x->rows, text[2]);
-    c->definition = rows_own(x->rows, text[3]);
-    for (int i = 1; i < rank; i++) c->label[i] = rows_own(x->rows, label[i]);
-  } else if (c->shape.kind != shape.kind || c->shape.rank != shape.rank ||
-             (kind < KIND_TEXT && c->row_bytes != h5_row_bytes(&shape)))
-    return 0;
-  struct journal_order *o = &x->order[table];
-  if (o->count == o->room) {
-    o->column = memory_grow(o->column, (size_t)o->room, (size_t)o->room + 64, sizeof *o->column);
-    o->room += 64;
-  }
-  o->column[o->count++] = (int)(c - t->column);
-  return 1;
+  if (!is_table(table) || kind < 0 || kind > KIND_RECORD || rank < 1 || rank > 4 || !*c.name) return 0;
+  c.shape = kind == KIND_RECORD ? event_shape : (struct h5_shape){.kind = (enum h5_kind)kind};
+  c.shape.rank = (int)rank;
+  for (int i = 1; i < rank; i++) c.shape.dims[i] = dims[i], c.label[i] = label[i];
+  if (!table_takes(&c.shape, (int)table, r->row_bytes[table] > 0)) return 0;
+  bytes = h5_row_bytes(&c.shape);
+  if (__builtin_add_overflow(r->row_bytes[table], bytes, &r->row_bytes[table])) return 0;
+  return !v->column || v->column(context, (int)table, &c);
 }
 
-/* A row that is there already is passed over; one beyond the next is of another file. */
-static int replay_row(struct replay *x)
+static int read_rows(const struct journal_reader *r, struct rest *x, const struct journal_visitor *v,
+                     void *context)
 {
-  int64_t table = take_number(x), row = take_number(x);
-  if (!is_table(table) || row < 0) return 0;
-  struct row_table *t = &x->rows->table[table];
-  const struct journal_order *o = &x->order[table];
-  size_t bytes = 0;
-  for (int i = 0; i < o->count; i++) bytes += t->column[o->column[i]].row_bytes;
-  if (row > t->rows || !o->count || bytes != (size_t)(x->end - x->at)) return 0;
-  if (row < t->rows) return 1;
-  for (int i = 0; i < o->count; i++) {
-    struct row_column *c = &t->column[o->column[i]];
-    memcpy(table_row(t, c), x->at, c->row_bytes);
-    x->at += c->row_bytes;
+  while (x->at < x->end) {
+    int64_t table = take_number(x), first = take_number(x), count = take_number(x);
+    if (!is_table(table) || first < 0 || count < 1) return 0;
+    size_t width = r->row_bytes[table], rest = (size_t)(x->end - x->at);
+    if (!width || (uint64_t)count > rest / width || first > INT64_MAX - count) return 0;
+    if (v->rows && !v->rows(context, (int)table, first, count, x->at)) return 0;
+    x->at += (size_t)count * width;
   }
-  table_end(t);
   return 1;
-}
-
-static int replay_note(struct replay *x)
-{
-  int64_t number = take_number(x);
-  const char *date = take_text(x), *text = take_text(x);
-  if (number >= x->notes->count) notes_add(x->notes, date, text);
-  return 1;
-}
-
-static int replay_piece(struct replay *x)
-{
-  switch (take_number(x)) {
-  case PIECE_COLUMN: return replay_column(x);
-  case PIECE_ROW: return replay_row(x);
-  case PIECE_BACK: rows_go_back(x->rows, take_number(x)); return 1;
-  case PIECE_NOTE: return replay_note(x);
-  default: return 0;
-  }
 }
 
 /* The length of the whole piece that begins at `text`, of which `rest` bytes are there; 0: none does. */
 static size_t whole_piece(const char *text, size_t rest)
 {
-  struct journal_mark mark;
-  if (rest < sizeof mark) return 0;
-  memcpy(&mark, text, sizeof mark);
-  if (!mark.length || mark.length > rest - sizeof mark) return 0;
-  return XXH3_64bits(text + sizeof mark, mark.length) == mark.digest ? sizeof mark + mark.length : 0;
+  uint64_t mark[2];
+  if (rest < MARK) return 0;
+  memcpy(mark, text, MARK);
+  if (mark[0] < 2 * sizeof(uint64_t) || mark[0] > rest - MARK) return 0;
+  return XXH3_64bits(text + MARK, mark[0]) == mark[1] ? MARK + mark[0] : 0;
+}
+
+int journal_read(struct journal_reader *r, const char *text, size_t length, const struct journal_visitor *v,
+                 void *context)
+{
+  int fits = 1;
+  for (size_t at = 0, piece; fits && (piece = whole_piece(text + at, length - at)); at += piece) {
+    struct rest x = {text + at + MARK, text + at + piece};
+    if ((uint64_t)take_number(&x) != r->mark[1]) return 0;
+    r->last_at = r->at;
+    r->at += piece;
+    memcpy(r->mark, text + at, MARK);
+    int64_t kind = take_number(&x), number;
+    const char *date;
+    if (kind == PIECE_COLUMN)
+      fits = read_column(r, &x, v, context);
+    else if (kind == PIECE_ROWS)
+      fits = read_rows(r, &x, v, context);
+    else if (kind == PIECE_NOTE) {
+      number = take_number(&x), date = take_text(&x);
+      fits = !v->note || v->note(context, number, date, take_text(&x));
+    } else
+      fits = 0;
+  }
+  return fits;
+}
+
+/* --- into a record ------------------------------------------------------------------------------------- */
+
+struct replay {
+  struct rows *rows;
+  struct notes *notes;
+  struct { /* the columns of the journal by their order, as places in the table */
+    int *column;
+    int count, room;
+  } order[TABLE_COUNT];
+  size_t left; /* room for new columns */
+};
+
+static struct row_column *new_column(struct replay *x, struct row_table *t, const struct journal_column *like)
+{
+  size_t room = column_room(&(struct row_column){.row_bytes = h5_row_bytes(&like->shape)}, t->rows);
+  if (room > x->left) return NULL;
+  x->left -= room;
+  struct row_column *c = table_add(t, like->name, &like->shape);
+  c->unit = rows_own(x->rows, like->unit);
+  c->long_name = rows_own(x->rows, like->long_name);
+  c->definition = rows_own(x->rows, like->definition);
+  for (int i = 1; i < like->shape.rank; i++) c->label[i] = rows_own(x->rows, like->label[i]);
+  return c;
+}
+
+static int replay_column(void *context, int table, const struct journal_column *like)
+{
+  struct replay *x = context;
+  struct row_table *t = &x->rows->table[table];
+  struct row_column *c = table_find(t, like->name);
+  if (!c) c = new_column(x, t, like);
+  if (!c || c->shape.kind != like->shape.kind || c->shape.rank != like->shape.rank ||
+      c->row_bytes != h5_row_bytes(&like->shape))
+    return 0;
+  if (x->order[table].count == x->order[table].room) {
+    int room = x->order[table].room + 64;
+    x->order[table].column =
+      memory_grow(x->order[table].column, (size_t)room - 64, (size_t)room, sizeof(int));
+    x->order[table].room = room;
+  }
+  x->order[table].column[x->order[table].count++] = (int)(c - t->column);
+  return 1;
+}
+
+/* Rows that are there already are passed over; one beyond the next, or without all columns, is of another file. */
+static int replay_rows(void *context, int table, int64_t first, int64_t count, const char *row)
+{
+  struct replay *x = context;
+  struct row_table *t = &x->rows->table[table];
+  int columns = x->order[table].count;
+  for (int64_t i = first; i < first + count; i++) {
+    int is_new = i == t->rows;
+    if (i > t->rows || (is_new && columns != t->columns)) return 0;
+    for (int k = 0; k < columns; k++) {
+      struct row_column *c = &t->column[x->order[table].column[k]];
+      if (is_new) memcpy(table_row(t, c), row, c->row_bytes);
+      row += c->row_bytes;
+    }
+    if (is_new) table_end(t);
+  }
+  return 1;
+}
+
+static int replay_note(void *context, int64_t number, const char *date, const char *text)
+{
+  struct replay *x = context;
+  if (number >= x->notes->count) notes_add(x->notes, date, text);
+  return 1;
 }
 
 /* What a kill left of the last piece has none behind it. */
 static int piece_follows(const char *text, size_t rest)
 {
-  struct journal_mark mark = {0};
+  uint64_t length = 0;
   for (size_t hashed = 0, most = 16 * rest; rest && !whole_piece(text, rest); text++, rest--) {
-    if (rest >= sizeof mark) memcpy(&mark, text, sizeof mark);
-    if (mark.length <= rest && (hashed += mark.length) > most)
-      return 1; /* no kill leaves so many beginnings */
+    if (rest >= MARK) memcpy(&length, text, sizeof length);
+    if (length <= rest && (hashed += length) > most) return 1; /* no kill leaves so many beginnings */
   }
   return rest > 0;
 }
 
-int journal_replay(const char *path, const char *id, struct rows *rows, struct notes *notes, struct error *e)
+/* A journal is small beside its run file, which is in memory as a whole. */
+static int load(const char *path, char **text, size_t *length, struct error *e)
 {
-  struct replay x = {.rows = rows, .notes = notes};
-  char *text = NULL, head[64];
-  size_t length = 0, at, piece;
-  if (access(path, F_OK)) return STATUS_OK;
-  int status = file_read(path, &text, &length, e), fits = 1, is_whole = 1;
-  if (status) return status;
-  x.most = length > LEAST_ROW ? length : LEAST_ROW;
-  head_of(head, id);
-  at = strlen(head) < length ? strlen(head) : length;
-  fits = !memcmp(text, head, at);
-  while (fits && (piece = whole_piece(text + at, length - at))) {
-    x.at = text + at + sizeof(struct journal_mark);
-    x.end = text + at + piece;
-    at += piece;
-    fits = replay_piece(&x);
+  struct stat info;
+  ssize_t n = 1;
+  int fd = file_open_plain(path, e);
+  if (fd < 0) return e->status;
+  if (fstat(fd, &info) || (double)info.st_size > memory_there_is() / 4) {
+    close(fd);
+    return error_set(e, STATUS_FAIL, "%s is larger than a quarter of this machine's memory", path);
   }
-  if (fits) is_whole = !piece_follows(text + at, length - at);
+  *text = memory_new((size_t)info.st_size + 1, 1);
+  for (*length = 0; n > 0 && *length<(size_t)info.st_size; *length += n> 0 ? (size_t)n : 0)
+    n = read(fd, *text + *length, (size_t)info.st_size - *length);
+  close(fd);
+  if (n >= 0) return STATUS_OK;
+  memory_free(*text);
+  return error_set(e, STATUS_FAIL, "cannot read %s: %s", path, strerror(errno));
+}
+
+int journal_replay(const char *path, const char *started, struct rows *rows, struct notes *notes,
+                   struct error *e)
+{
+  static const struct journal_visitor visitor = {replay_column, replay_rows, replay_note};
+  struct replay x = {.rows = rows, .notes = notes, .left = JOURNAL_ROOM};
+  struct journal_reader r;
+  char *text = NULL;
+  size_t length = 0;
+  if (access(path, F_OK)) return STATUS_OK;
+  if (load(path, &text, &length, e)) return e->status;
+  size_t known = length < sizeof format - 1 ? length : sizeof format - 1;
+  int is_of_ours = !memcmp(text, format, known), is_known = journal_begin(&r, text, length, started);
+  int fits = is_known || (is_of_ours && length < JOURNAL_HEAD), is_whole = 1;
+  if (is_known) {
+    fits = journal_read(&r, text + r.at, length - r.at, &visitor, &x);
+    is_whole = !fits || !piece_follows(text + r.at, length - r.at);
+  }
   for (int t = 0; t < TABLE_COUNT; t++) memory_free(x.order[t].column);
   memory_free(text);
+  if (!is_of_ours)
+    return error_set(e, STATUS_FAIL,
+                     "%s is not a journal of this version; remove it to go on from the run file "
+                     "alone",
+                     path);
   if (!fits)
     return error_set(e, STATUS_FAIL,
                      "%s does not continue the run file beside it: it is of another copy; remove it to go on "
@@ -301,6 +448,6 @@ int journal_replay(const char *path, const char *id, struct rows *rows, struct n
       e, STATUS_FAIL,
       "%s is damaged %zu bytes from its beginning, and rows follow there: keep a copy of it, then "
       "remove it to go on from the run file alone",
-      path, at);
+      path, r.at);
   return STATUS_OK;
 }

@@ -5,7 +5,8 @@
 
 #define RUN_FORMAT "maxlogit run"
 #define CHECKPOINT_FORMAT "maxlogit checkpoint"
-enum { RUN_VERSION = 1, CHECKPOINT_VERSION = 2 }; /* raise when an older reader would misread */
+/* Raise when an older reader would misread. */
+enum { RUN_VERSION = 1, CHECKPOINT_WITH_ROWS = 2, CHECKPOINT_VERSION = 3 };
 
 /* Keys of a head (storage/seal.h): attributes of the root and of /status by their names; a parameter; a
    series, whose value is the number of its rows. */

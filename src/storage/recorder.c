@@ -99,7 +99,7 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
   struct recorder *r = memory_new(1, sizeof *r);
   snprintf(r->path, sizeof r->path, "%s", path);
   run_sibling(r->lock_path, path, ".lock");
-  run_sibling(r->live_path, path, ".live.tsv");
+  run_sibling(r->journal_path, path, ".journal");
   r->arena = arena_new();
   r->lock = lock_take(r->lock_path, e);
   if (!r->lock) {
@@ -140,9 +140,9 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
   if (status) return status;
   status = check_name(path, overwrite, e);
   if (!status) status = checkpoint_remove_all(path, e);
-  if (!status && file_remove(r->live_path))
-    status = error_set(e, STATUS_FAIL, "cannot remove %s", r->live_path);
-  if (!status && config) status = recorder_open_live(r, e);
+  if (!status && file_remove(r->journal_path))
+    status = error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path);
+  if (!status && config) status = recorder_open_journal(r, e);
   tables_start(&r->rows);
   if (status)
     recorder_free(r);
@@ -164,6 +164,12 @@ struct recorder *recorder_null(const struct run_facts *facts)
   return r;
 }
 
+int recorder_open_journal(struct recorder *r, struct error *e)
+{
+  r->journal = journal_open(r->journal_path, e);
+  return r->journal ? STATUS_OK : e->status;
+}
+
 int recorder_keeps(const struct recorder *r) { return !r->is_null; }
 
 int recorder_holds(const struct recorder *r, struct error *e)
@@ -174,7 +180,7 @@ int recorder_holds(const struct recorder *r, struct error *e)
 void recorder_free(struct recorder *r)
 {
   if (!r) return;
-  append_close(r->live);
+  journal_close(r->journal);
   lock_release(r->lock, r->lock_path);
   rows_free(&r->rows);
   notes_free(&r->notes);
@@ -378,4 +384,56 @@ double recorder_seconds(const struct recorder *r)
     sum += seconds;
   }
   return sum;
+}
+
+double recorder_last(const struct recorder *r, const char *name, enum series_axis axis)
+{
+  const struct row_table *t = &r->rows.table[axis];
+  const struct row_column *c = t->rows ? table_find(t, name) : NULL;
+  double value = NAN;
+  if (c && c->row_bytes == sizeof value) memcpy(&value, column_row(c, t->rows - 1), sizeof value);
+  return value;
+}
+
+/* --- rows on disk -------------------------------------------------------------------------------------- */
+
+/* Seconds between writes: a row costs nothing where a step takes less. */
+static const double between_appends = 0.1;
+
+static int append(struct recorder *r, struct error *e)
+{
+  if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
+  if (!r->journal) return STATUS_OK;
+  if (recorder_holds(r, e)) return e->status;
+  return journal_append(r->journal, &r->rows, &r->notes, e);
+}
+
+int recorder_append(struct recorder *r, int now, struct error *e)
+{
+  if (!r->journal && !r->problem.status) return STATUS_OK;
+  double seconds = clock_seconds();
+  if (!now && seconds - r->appended_at < between_appends) return STATUS_OK;
+  r->appended_at = seconds;
+  return append(r, e);
+}
+
+/* Below this a snapshot costs less than the checkpoint's own sync. */
+enum { ALWAYS_BYTES = 1 << 20 };
+
+/* Where the run file lacks an eighth of the rows: all snapshots together then write about eight times the record, and
+   who reads the run file alone is not far behind. */
+static int is_snapshot_due(const struct recorder *r)
+{
+  size_t unsaved = rows_bytes(&r->rows, 1), all = rows_bytes(&r->rows, 0);
+  return unsaved > 0 && (all < ALWAYS_BYTES || unsaved >= all / 8);
+}
+
+int recorder_keep(struct recorder *r, long last_step, double wall, struct error *e)
+{
+  if (r->is_null) return STATUS_OK;
+  if (r->journal && !rows_bytes(&r->rows, 1) && !journal_is_behind(r->journal, &r->rows)) return STATUS_OK;
+  if (!r->journal || journal_is_behind(r->journal, &r->rows) || is_snapshot_due(r))
+    return recorder_snapshot(r, "running", last_step, wall, 0, e);
+  int status = append(r, e);
+  return status ? status : journal_sync(r->journal, e);
 }

@@ -1,5 +1,5 @@
-/* recorder.h - the run file: rows in memory, whole snapshots beside and renamed, live rows between
-   Layout: design 3.5. A recorder owns RUN.h5, RUN.live.tsv and the lock. */
+/* recorder.h - the record of a run: rows in memory, whole snapshots in RUN.h5, later rows in RUN.journal
+   Layout: design 3.5. A recorder owns both files (storage/journal.h) and the lock. */
 #ifndef MAXLOGIT_STORAGE_RECORDER_H
 #define MAXLOGIT_STORAGE_RECORDER_H
 #include "base/series.h"
@@ -16,23 +16,19 @@ struct run_facts { /* what goes into /code, axes and root besides the configurat
 };
 
 struct recorder;
-struct rows;
 /* Fresh run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked. Without a
    configuration (NULL) it is the record of something else than a run: it has the parameters that it is given, and
-   no live file. */
+   no journal. */
 int recorder_create(struct recorder **, const char *path, int overwrite, const struct config *,
                     const struct run_facts *, struct error *);
-/* Continue after `step` updates: rows from the last snapshot and from the checkpoint (NULL: there is none), later ones
-   dropped. */
+/* Continue after `step` updates: rows of the run file and its journal, later ones dropped. STATUS_FAIL where rows of
+   earlier steps are missing. LONG_MAX: all rows that are there. A snapshot follows before the first new row. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
-                    long step, const struct rows *, struct error *);
-/* Once more from after `step` updates: rows before it from the file, none of the checkpoint. */
-int recorder_repeat(struct recorder **, const char *path, const struct config *, const struct run_facts *,
-                    long step, const struct rows *, struct error *);
-/* A run file and its live file, where there is one, under another name too, to be continued there. */
+                    long step, struct error *);
+/* A run file and its journal, where there is one, under another name too, to be continued there. */
 int recorder_copy(const char *from, const char *to, struct error *);
 /* Remove the row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every`. */
-int recorder_forget(struct recorder *, long step, long every, struct error *);
+void recorder_forget(struct recorder *, long step, long every);
 /* One that takes everything and keeps nothing: no file, no memory that grows. */
 struct recorder *recorder_null(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: the null recorder */
@@ -73,17 +69,15 @@ double recorder_seconds(const struct recorder *); /* of all steps that were time
 
 /* The last value of a series of one number a step; NaN if there is none. */
 double recorder_last(const struct recorder *, const char *series, enum series_axis);
-/* A line to RUN.live.tsv (loss, lr, largest max logit and where, ...), where there is a row that has none. */
-int recorder_live(struct recorder *, struct error *);
+/* Rows to the journal: those of some tenths of a second at once, or now. */
+int recorder_append(struct recorder *, int now, struct error *);
 /* STATUS_FAIL where another process has taken the run over: this one was taken for lost, and must not write. */
 int recorder_holds(const struct recorder *, struct error *);
-/* Is a whole-file snapshot worth it now (growing intervals)? */
-int recorder_due(const struct recorder *);
-/* state: running, finished, diverged, stopped. `final` compresses. */
+/* All rows so far last, by the journal or, where it is worth it, by a snapshot: before a checkpoint. */
+int recorder_keep(struct recorder *, long last_step, double wall, struct error *);
+/* state: running, finished, diverged, stopped: these have no journal. `final` compresses. */
 int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,
                       struct error *);
-/* The rows, of which those since the last snapshot are for the checkpoint. */
-const struct rows *recorder_pending(struct recorder *);
 
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct run_file;
@@ -119,7 +113,7 @@ int run_parameters(const struct run_file *, int (*each)(void *, const char *key,
 int run_settings(const struct run_file *,
                  int (*each)(void *, const char *key, const char *value, const char *origin), void *);
 struct run_series {
-  char name[96], unit[32], long_name[128];
+  char name[96], unit[32], long_name[128], steps[32]; /* steps: the axis of its rows */
   enum series_shape shape;
   long rows, width; /* width: 1, layers, layers*heads, tensors */
   long layers, heads;

@@ -3,6 +3,7 @@
 #define MAXLOGIT_STORAGE_RECORDER_STATE_H
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
 #include "storage/provenance.h"
@@ -26,10 +27,10 @@ struct axis_names {
 
 struct recorder {
   int is_null;
-  char path[4096], lock_path[4096], live_path[4096];
+  char path[4096], lock_path[4096], journal_path[4096];
   struct lock *lock;
-  struct append *live;
-  int64_t live_step;   /* of its last line, -1 before the first */
+  struct journal *journal; /* NULL: all rows come with the snapshot at the end */
+  double appended_at;
   struct arena *arena; /* every text below */
   struct run_facts facts;
   struct provenance code;
@@ -41,16 +42,11 @@ struct recorder {
   char started[32];
   struct notes notes; /* those of the file that is resumed */
   struct rows rows;
-  size_t carried; /* bytes that checkpoints have carried since the last snapshot */
-  int snapshots;
   struct error problem; /* found where none could be reported; given by the next call that can */
 };
 
 /* Lock, facts and parameters; no rows yet. */
 int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                    struct error *);
-
-/* live.c: RUN.live.tsv from its start, or cut to the rows that are kept. */
-int recorder_open_live(struct recorder *, struct error *);
-int recorder_cut_live(struct recorder *, struct error *);
+int recorder_open_journal(struct recorder *, struct error *);
 #endif

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/error_export.h"
 #include "maxlogit/record.h"
-#include "storage/journal.h"
 #include "storage/recorder_state.h"
 
 /* Snapshots: not more often than this, nor for more than this share of the time. */
@@ -19,10 +18,9 @@ static const double seconds_between = 10, share_of_time = 0.01;
 
 struct maxlogit_recorder {
   struct recorder *r;
-  struct journal *journal; /* NULL: whole */
-  int behind;              /* the journal lacks something: the next snapshot makes good for it */
-  char journal_path[4096];
+  int whole;   /* nothing is on disk before the end */
   int resumed; /* and nothing has come yet */
+  int renamed; /* an axis has names that only a snapshot has */
   double wall, opened, row_at, snapshot_at, snapshot_cost;
 };
 
@@ -92,9 +90,7 @@ static int start_new(struct maxlogit_recorder *m, const char *path, const struct
   if (o->mode != MAXLOGIT_REPLACE && !access(path, F_OK))
     return error_set(e, STATUS_USAGE, "%s exists", path);
   int status = recorder_create(&m->r, path, 1, NULL, &facts, e);
-  if (!status && file_remove(m->journal_path))
-    status = error_set(e, STATUS_FAIL, "cannot remove %s", m->journal_path);
-  if (!status && !o->whole) status = recorder_open_live(m->r, e);
+  if (!status && !o->whole) status = recorder_open_journal(m->r, e);
   return status;
 }
 
@@ -146,9 +142,9 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
     status =
       error_set(e, STATUS_USAGE, "%s was written by maxlogit itself: `maxlogit resume` continues it", path);
   /* all rows that are there: later ones go with the first that comes */
-  if (!status) status = recorder_repeat(&m->r, path, NULL, &facts, LONG_MAX, NULL, e);
+  if (!status) status = recorder_resume(&m->r, path, NULL, &facts, LONG_MAX, e);
   if (!status) status = keep_rest(m->r, file, e);
-  if (!status) status = journal_replay(m->journal_path, facts.id, &m->r->rows, &m->r->notes, e);
+  if (!status && !o->whole) status = recorder_open_journal(m->r, e);
   m->wall = run_wall_seconds(file);
   m->resumed = 1;
   run_close(file);
@@ -237,22 +233,20 @@ static int write_file(struct maxlogit_recorder *m, const char *state, int final,
   double begin = clock_seconds();
   put_shape(m->r);
   int status = recorder_snapshot(m->r, state, last_step(m->r) + 1, m->wall + begin - m->opened, final, e);
-  if (!status && m->journal) {
-    status = journal_start(m->journal, &m->r->rows, e);
-    m->behind = status != STATUS_OK;
-  }
+  if (!status) m->renamed = 0;
   m->snapshot_at = clock_seconds();
   m->snapshot_cost = m->snapshot_at - begin;
   return status;
 }
 
-/* Where pieces go; NULL where there is no use in them. */
-static struct journal *journal_of(const struct maxlogit_recorder *m) { return m->behind ? NULL : m->journal; }
-
-static int kept(struct maxlogit_recorder *m, int status)
+/* What has come is on disk when its call returns. */
+static int keep(struct maxlogit_recorder *m, struct error *e)
 {
-  m->behind |= status != STATUS_OK;
-  return status;
+  if (m->whole) return STATUS_OK;
+  double since = clock_seconds() - m->snapshot_at;
+  int due = m->renamed || journal_is_behind(m->r->journal, &m->r->rows) ||
+            (since > seconds_between && m->snapshot_cost < share_of_time * since);
+  return due ? write_file(m, "running", 0, e) : recorder_append(m->r, 1, e);
 }
 
 int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
@@ -265,15 +259,12 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
   if (!status && strlen(path) > 4000) status = error_set(&e, STATUS_USAGE, "%.60s...: path too long", path);
   if (status) return error_export(error, status, &e);
   struct maxlogit_recorder *m = memory_new(1, sizeof *m);
-  run_sibling(m->journal_path, path, ".journal");
+  m->whole = o->whole;
   m->opened = m->row_at = clock_seconds();
   int there = o->mode == MAXLOGIT_RESUME && !access(path, F_OK);
   status = there ? go_on(m, path, o, &e) : start_new(m, path, o, &e);
   if (!status) put_settings(m->r, o);
-  if (!status && !o->whole) {
-    m->journal = journal_open(m->journal_path, m->r->facts.id, &e);
-    status = m->journal ? write_file(m, "running", 0, &e) : e.status;
-  }
+  if (!status && !o->whole) status = write_file(m, "running", 0, &e);
   if (status)
     maxlogit_record_discard(m);
   else
@@ -289,13 +280,12 @@ long maxlogit_record_last_step(const struct maxlogit_recorder *m)
 int maxlogit_record_snapshot(struct maxlogit_recorder *m, struct maxlogit_error *error)
 {
   struct error e = {0};
-  return error_export(error, m->journal ? write_file(m, "running", 0, &e) : STATUS_OK, &e);
+  return error_export(error, m->whole ? STATUS_OK : write_file(m, "running", 0, &e), &e);
 }
 
 void maxlogit_record_discard(struct maxlogit_recorder *m)
 {
   if (!m) return;
-  journal_close(m->journal);
   recorder_free(m->r);
   memory_free(m);
 }
@@ -308,8 +298,6 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) known |= !strcmp(state, states[i]);
   status = known ? write_file(m, state, 1, &e)
                  : error_set(&e, STATUS_USAGE, "'%.40s' is no state: finished, stopped, diverged", state);
-  if (!status && m->journal && file_remove(m->journal_path))
-    status = error_set(&e, STATUS_FAIL, "cannot remove %s", m->journal_path);
   maxlogit_record_discard(m);
   return error_export(error, status, &e);
 }
@@ -399,12 +387,8 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
                                .long_name = s->long_name ? s->long_name : s->name,
                                .definition = s->definition ? s->definition : ""};
   for (int i = 0; i < s->axes; i++) series.axis_name[i] = s->axis_name[i], series.size[i] = s->size[i];
-  int is_new = !table_find(&m->r->rows.table[s->rows], s->name);
   *number = recorder_free_series(m->r, &series);
-  if (is_new && journal_of(m))
-    status =
-      kept(m, journal_column(m->journal, (int)s->rows, table_find(&m->r->rows.table[s->rows], s->name), &e));
-  return error_export(error, status, &e);
+  return error_export(error, STATUS_OK, &e);
 }
 
 int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long size, const char *const *names,
@@ -414,7 +398,7 @@ int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long siz
   int status = check_axis(m->r, axis, size, &e);
   for (long i = 0; i < size && !status; i++)
     if (!names[i]) status = error_set(&e, STATUS_USAGE, "axis '%s': place %ld has no name", axis, i);
-  if (!status) recorder_name_axis(m->r, axis, size, names);
+  if (!status) recorder_name_axis(m->r, axis, size, names), m->renamed = 1;
   return error_export(error, status, &e);
 }
 
@@ -471,17 +455,9 @@ static int settle(struct maxlogit_recorder *m, long step, struct error *e)
   if (step < 0) return error_set(e, STATUS_USAGE, "step %ld: steps count from 0", step);
   if (!m->resumed) return STATUS_OK;
   m->resumed = 0;
+  if (last_step(r) < step) return STATUS_OK;
   go_back(&r->rows, step);
-  int status = journal_of(m) ? kept(m, journal_back(m->journal, step, e)) : STATUS_OK;
-  if (!r->live) return status;
-  append_close(r->live);
-  r->live = NULL;
-  return status ? status : recorder_cut_live(r, e);
-}
-
-static int write_row(struct maxlogit_recorder *m, int table, struct error *e)
-{
-  return journal_of(m) ? kept(m, journal_row(m->journal, table, &m->r->rows.table[table], e)) : STATUS_OK;
+  return m->whole ? STATUS_OK : write_file(m, "running", 0, e);
 }
 
 static int check_order(const struct recorder *r, long step, struct error *e)
@@ -497,21 +473,15 @@ static int check_order(const struct recorder *r, long step, struct error *e)
 
 static int end_rows(struct maxlogit_recorder *m, long step, struct error *e)
 {
-  int status = STATUS_OK, of_step = m->r->rows.table[AXIS_STEP].building;
-  for (int t = 0; t < AXIS_COUNT; t++) {
-    if (!m->r->rows.table[t].building) continue;
-    recorder_row(m->r, (enum series_axis)t, step);
-    if (!status) status = write_row(m, t, e);
+  int of_step = m->r->rows.table[AXIS_STEP].building;
+  for (int t = 0; t < AXIS_COUNT; t++)
+    if (m->r->rows.table[t].building) recorder_row(m->r, (enum series_axis)t, step);
+  if (of_step && !m->whole) {
+    double now = clock_seconds();
+    recorder_timing(m->r, step, now - m->row_at);
+    m->row_at = now;
   }
-  if (!of_step || !m->journal) return status;
-  double now = clock_seconds();
-  recorder_timing(m->r, step, now - m->row_at);
-  m->row_at = now;
-  if (!status) status = write_row(m, TABLE_TIMING, e);
-  if (!status) status = recorder_live(m->r, e);
-  double since = now - m->snapshot_at;
-  int due = m->behind || (since > seconds_between && m->snapshot_cost < share_of_time * since);
-  return !status && due ? write_file(m, "running", 0, e) : status;
+  return keep(m, e);
 }
 
 int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_error *error)
@@ -533,7 +503,7 @@ int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *ki
   if (!status) status = settle(m, step, &e);
   if (status) return error_export(error, status, &e);
   recorder_event(m->r, step, kind, layer, head, value);
-  return error_export(error, write_row(m, TABLE_EVENTS, &e), &e);
+  return error_export(error, keep(m, &e), &e);
 }
 
 int maxlogit_record_note(struct maxlogit_recorder *m, const char *text, struct maxlogit_error *error)
@@ -545,6 +515,5 @@ int maxlogit_record_note(struct maxlogit_recorder *m, const char *text, struct m
       error, error_set(&e, STATUS_USAGE, "a note of %zu bytes; 1 to %d", strlen(text), NOTE_BYTES), &e);
   clock_iso8601(now);
   notes_add(&m->r->notes, now, text);
-  return error_export(error, journal_of(m) ? kept(m, journal_note(m->journal, &m->r->notes, &e)) : STATUS_OK,
-                      &e);
+  return error_export(error, keep(m, &e), &e);
 }

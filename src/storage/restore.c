@@ -1,49 +1,57 @@
-/* restore.c - a recorder that goes on: the rows of its run file and checkpoint */
+/* restore.c - a recorder that goes on: the rows of its run file and journal */
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "storage/recorder_state.h"
 
-/* A run began when it began first. */
-static void read_date(struct recorder *r, struct h5 *h)
+/* The rows of a run file; *is_running: it lacks what the journal has. A run began when it began first. */
+static int read_file(struct recorder *r, int *is_running, struct error *e)
 {
-  h5_id root = h5_find(h, "/");
+  struct h5 *h = NULL;
+  char state[16] = "";
+  int status = h5_load(&h, r->path, e);
+  if (status) return status;
+  h5_id root = h5_find(h, "/"), end = h5_find(h, "/status");
   h5_get_text(h, root, "date", r->started, sizeof r->started);
+  h5_get_text(h, end, "state", state, sizeof state);
   h5_done(h, root);
+  h5_done(h, end);
+  *is_running = !strcmp(state, "running");
+  notes_read(h, &r->notes);
+  status = tables_read(h, &r->rows, e);
+  h5_free(h);
+  if (status) return error_prefix(e, "%s", r->path);
+  tables_start(&r->rows);
+  rows_saved(&r->rows);
+  return STATUS_OK;
 }
 
-static int place_rows(struct recorder *r, long step, const struct rows *from, int repeats, struct error *e)
-{
-  static const struct rows none;
-  if (!from) from = &none;
-  if (repeats)
-    rows_go_back(&r->rows, step);
-  else
-    rows_cut_steps(&r->rows, step);
-  return repeats ? STATUS_OK : rows_append(&r->rows, from, e);
-}
+/* Every step of a run has been timed. */
+static int has_steps(const struct recorder *r, long step) { return r->rows.table[TABLE_TIMING].rows >= step; }
 
-static int restore(struct recorder **out, const char *path, const struct config *config,
-                   const struct run_facts *facts, long step, const struct rows *rows, int repeats,
-                   struct error *e)
+int recorder_resume(struct recorder **out, const char *path, const struct config *config,
+                    const struct run_facts *facts, long step, struct error *e)
 {
   struct recorder *r = NULL;
-  struct h5 *h = NULL;
-  int status = recorder_begin(&r, path, config, facts, e);
+  int is_running, status = recorder_begin(&r, path, config, facts, e);
   if (status) return status;
-  status = h5_load(&h, path, e);
-  if (!status) {
-    read_date(r, h);
-    notes_read(h, &r->notes);
-    status = tables_read(h, &r->rows, e);
-    h5_free(h);
-    if (status) error_prefix(e, "%s", path);
+  status = read_file(r, &is_running, e);
+  if (!status && is_running) status = journal_replay(r->journal_path, r->started, &r->rows, &r->notes, e);
+  if (status == STATUS_FAIL && step < LONG_MAX && has_steps(r, step))
+    *e = (struct error){0}, status = STATUS_OK; /* what is damaged is computed again */
+  if (!status && step < LONG_MAX) {
+    rows_go_back(&r->rows, step);
+    if (!has_steps(r, step))
+      status =
+        error_set(e, STATUS_FAIL,
+                  "%s: rows of %" PRId64 " of the %ld steps of its checkpoint are in the file and %s; an "
+                  "earlier version has recorded it, or a file is an older copy: `maxlogit rerun` "
+                  "computes the run again",
+                  path, r->rows.table[TABLE_TIMING].rows, step, r->journal_path);
   }
-  if (!status) {
-    tables_start(&r->rows);
-    status = place_rows(r, step, rows, repeats, e);
-    if (status) error_prefix(e, "%s at step %ld", path, step);
-  }
-  if (!status) status = recorder_cut_live(r, e);
+  if (!status && config) status = recorder_open_journal(r, e);
   if (status)
     recorder_free(r);
   else
@@ -51,27 +59,24 @@ static int restore(struct recorder **out, const char *path, const struct config 
   return status;
 }
 
-int recorder_resume(struct recorder **out, const char *path, const struct config *config,
-                    const struct run_facts *facts, long step, const struct rows *rows, struct error *e)
+void recorder_forget(struct recorder *r, long step, long every)
 {
-  return restore(out, path, config, facts, step, rows, 0, e);
-}
-
-int recorder_repeat(struct recorder **out, const char *path, const struct config *config,
-                    const struct run_facts *facts, long step, const struct rows *rows, struct error *e)
-{
-  return restore(out, path, config, facts, step, rows, 1, e);
-}
-
-int recorder_forget(struct recorder *r, long step, long every, struct error *e)
-{
-  const struct row_table *t = &r->rows.table[AXIS_STEP];
+  struct row_table *t = &r->rows.table[AXIS_STEP];
   int64_t last[2] = {-1, -1}; /* the last steps that have rows */
   for (int64_t i = 0; i < 2 && i < t->rows; i++)
     memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
-  if (last[0] != step || step % every == 0) return STATUS_OK;
-  if (last[1] == step - 1 && last[1] % every) return STATUS_OK; /* rows were more often */
-  table_cut(&r->rows.table[AXIS_STEP], r->rows.table[AXIS_STEP].rows - 1);
-  append_close(r->live);
-  return recorder_cut_live(r, e);
+  if (last[0] != step || step % every == 0) return;
+  if (last[1] == step - 1 && last[1] % every) return; /* rows were more often */
+  table_cut(t, t->rows - 1);
+}
+
+int recorder_copy(const char *from, const char *to, struct error *e)
+{
+  char journal[4096], journal_to[4096];
+  run_sibling(journal, from, ".journal");
+  run_sibling(journal_to, to, ".journal");
+  int status =
+    file_remove(journal_to) ? error_set(e, STATUS_FAIL, "cannot remove %s", journal_to) : STATUS_OK;
+  if (!status && !access(journal, F_OK)) status = file_copy(journal, journal_to, e);
+  return status ? status : file_copy(from, to, e);
 }

@@ -67,6 +67,20 @@ static void fill(struct row_column *c, int64_t row)
     for (size_t i = 0; i < c->row_bytes / sizeof *d; i++) d[i] = missing_value();
 }
 
+static int64_t block_rows_of(const struct row_column *c)
+{
+  int64_t rows = BLOCK_BYTES / (int64_t)c->row_bytes;
+  return rows < 1 ? 1 : rows > BLOCK_ROWS ? BLOCK_ROWS : rows;
+}
+
+size_t column_room(const struct row_column *c, int64_t rows)
+{
+  int64_t block = block_rows_of(c);
+  size_t bytes;
+  return __builtin_mul_overflow((size_t)((rows / block + 1) * block), c->row_bytes, &bytes) ? SIZE_MAX
+                                                                                            : bytes;
+}
+
 struct row_column *table_add(struct row_table *t, const char *name, const struct h5_shape *shape)
 {
   t->column = memory_grow(t->column, (size_t)t->columns, (size_t)t->columns + 1, sizeof *t->column);
@@ -74,8 +88,7 @@ struct row_column *table_add(struct row_table *t, const char *name, const struct
   snprintf(c->name, sizeof c->name, "%s", name);
   c->shape = *shape;
   c->row_bytes = h5_row_bytes(shape);
-  c->block_rows = BLOCK_BYTES / (int64_t)c->row_bytes;
-  c->block_rows = c->block_rows < 1 ? 1 : c->block_rows > BLOCK_ROWS ? BLOCK_ROWS : c->block_rows;
+  c->block_rows = block_rows_of(c);
   for (int64_t row = 0; row < t->rows + t->building; row++) fill(c, row);
   return c;
 }
@@ -104,10 +117,11 @@ void table_cut(struct row_table *t, int64_t rows)
 size_t rows_bytes(const struct rows *r, int only_unsaved)
 {
   size_t bytes = 0;
-  for (int t = 0; t < TABLE_COUNT; t++)
-    for (int c = 0; c < r->table[t].columns; c++)
-      bytes +=
-        (size_t)(r->table[t].rows - (only_unsaved ? r->table[t].saved : 0)) * r->table[t].column[c].row_bytes;
+  for (int i = 0; i < TABLE_COUNT; i++) {
+    const struct row_table *t = &r->table[i];
+    for (int c = 0; c < t->columns; c++)
+      bytes += (size_t)(t->rows - (only_unsaved ? t->saved : 0)) * t->column[c].row_bytes;
+  }
   return bytes;
 }
 
@@ -125,14 +139,6 @@ static int64_t step_at(const struct row_table *t, int64_t row)
   return step;
 }
 
-void rows_cut_steps(struct rows *r, int64_t step)
-{
-  struct row_table *t = &r->table[AXIS_STEP];
-  int64_t rows = t->rows;
-  while (rows && step_at(t, rows - 1) >= step) rows--;
-  table_cut(t, rows);
-}
-
 void rows_go_back(struct rows *r, int64_t step)
 {
   for (int i = 0; i < TABLE_COUNT; i++) {
@@ -142,48 +148,4 @@ void rows_go_back(struct rows *r, int64_t step)
     while (rows < t->rows && step_at(t, rows) < step) rows++;
     table_cut(t, rows);
   }
-}
-
-/* --- rows of a checkpoint -------------------------------------------------------------------------------- */
-
-/* The column that another continues: there already, or new where the table has no rows. */
-static struct row_column *match(struct rows *r, struct row_table *t, const struct row_column *other)
-{
-  struct row_column *c = table_find(t, other->name);
-  if (c) return c->shape.kind == other->shape.kind && c->row_bytes == other->row_bytes ? c : NULL;
-  if (t->rows) return NULL;
-  c = table_add(t, other->name, &other->shape);
-  c->unit = rows_own(r, other->unit);
-  c->long_name = rows_own(r, other->long_name);
-  c->definition = rows_own(r, other->definition);
-  for (int dim = 1; dim < 4; dim++) c->label[dim] = rows_own(r, other->label[dim]);
-  return c;
-}
-
-static int append(struct rows *r, int table, const struct row_table *from)
-{
-  struct row_table *t = &r->table[table];
-  if (t->rows + (table == AXIS_STEP) < from->saved) return 0; /* one may be forgotten: recorder_forget */
-  if (t->columns > from->columns && from->rows) return 0;
-  /* what the file has of these steps may be of a life before a kill */
-  table_cut(t, from->saved);
-  t->saved = t->rows;
-  for (int i = 0; i < from->columns; i++) {
-    struct row_column *c = match(r, t, &from->column[i]);
-    if (!c) return 0;
-    for (int64_t row = 0; row < from->rows; row++)
-      memcpy(column_space(c, t->rows + row), column_row(&from->column[i], row), c->row_bytes);
-  }
-  t->rows += from->rows;
-  return 1;
-}
-
-int rows_append(struct rows *r, const struct rows *from, struct error *e)
-{
-  for (int t = 0; t < TABLE_COUNT; t++)
-    if (!append(r, t, &from->table[t]))
-      return error_set(e, STATUS_FAIL,
-                       "the rows in the checkpoint do not continue the run file: it is an older "
-                       "copy, or that of another run");
-  return STATUS_OK;
 }

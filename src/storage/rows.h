@@ -23,7 +23,7 @@ struct row_table {
   struct row_column *column;
   int columns;
   int64_t rows;  /* complete ones */
-  int64_t saved; /* of them, rows that the run file on disk has; read from a checkpoint: rows before these */
+  int64_t saved; /* of them, rows that the run file on disk has */
   int building;  /* a row is being filled in */
 };
 
@@ -37,12 +37,12 @@ const char *rows_own(struct rows *, const char *text); /* a clean copy that live
 struct row_column *table_find(const struct row_table *, const char *name); /* NULL if there is none */
 /* A new column; rows that are there already get the fill: NaN in numbers with a point, else 0. */
 struct row_column *table_add(struct row_table *, const char *name, const struct h5_shape *);
+/* The memory that a column of such rows takes when it is added behind `rows` rows, and for the next one. */
+size_t column_room(const struct row_column *, int64_t rows);
 /* The row being built, started with the fill where it was not; table_end completes it. */
 void *table_row(struct row_table *, struct row_column *);
 void table_end(struct row_table *);
-/* Rows of the step axis from `step` on are forgotten. */
-void rows_cut_steps(struct rows *, int64_t step);
-/* Rows and events of all tables from `step` on are. */
+/* Rows and events of all tables from `step` on are forgotten. */
 void rows_go_back(struct rows *, int64_t step);
 /* A complete row. */
 const void *column_row(const struct row_column *, int64_t row);
@@ -52,8 +52,4 @@ void table_cut(struct row_table *, int64_t rows);
 
 size_t rows_bytes(const struct rows *, int only_unsaved);
 void rows_saved(struct rows *);
-
-/* The rows that a checkpoint has brought (storage/tables.h) behind those of the run file that were before them.
-   STATUS_FAIL when the two do not fit each other. */
-int rows_append(struct rows *, const struct rows *from, struct error *);
 #endif

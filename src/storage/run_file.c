@@ -447,6 +447,7 @@ static int read_recorded(const struct run_file *file, const char *name, int valu
   h5_id id = h5_find(r->h, path);
   int ok = h5_get_shape(r->h, id, &found) && found.kind < KIND_TEXT && found.rank <= 3;
   if (ok) {
+    h5_get_label(r->h, id, 0, s->steps, sizeof s->steps);
     h5_get_label(r->h, id, 1, label, sizeof label);
     if (found.rank == 3) h5_get_label(r->h, id, 2, last, sizeof last);
     shape_of(s, &found, label, last);

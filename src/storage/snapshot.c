@@ -1,4 +1,4 @@
-/* snapshot.c - the whole run file, written beside and renamed; and when that is worth it */
+/* snapshot.c - the whole run file, written beside and renamed */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,26 +9,6 @@
 #include "storage/head.h"
 #include "storage/recorder_state.h"
 #include "storage/texts.h"
-
-/* Below this a snapshot at every checkpoint costs less than the checkpoint's own sync. */
-enum { ALWAYS_BYTES = 1 << 20 };
-
-/* Rent or buy: a checkpoint pays for the unsaved rows that it carries; once those payments since the last
-   snapshot would reach the price of one (the whole record), a snapshot is made. At a fixed interval of
-   checkpoints, c of them then cause snapshots at growing intervals, about sqrt(2c) checkpoints apart, and all
-   writing together is the record times about sqrt(8c) instead of c/2. */
-int recorder_due(const struct recorder *r)
-{
-  size_t unsaved = rows_bytes(&r->rows, 1), all = rows_bytes(&r->rows, 0);
-  if (!r->snapshots) return 1;
-  return unsaved > 0 && (all < ALWAYS_BYTES || r->carried + unsaved >= all);
-}
-
-const struct rows *recorder_pending(struct recorder *r)
-{
-  r->carried += rows_bytes(&r->rows, 1);
-  return &r->rows;
-}
 
 /* --- root, parameters */
 
@@ -230,10 +210,12 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   h5_put_head(h, head, size);
   memory_free(head);
   int status = h5_save_held(h, r->path, r->lock, e);
-  if (!status) {
-    rows_saved(&r->rows);
-    r->carried = 0;
-    r->snapshots = 1;
-  }
-  return status;
+  if (status) return status;
+  rows_saved(&r->rows);
+  if (!r->journal) return STATUS_OK;
+  if (!strcmp(state, "running")) return journal_start(r->journal, r->started, &r->rows, &r->notes, e);
+  journal_close(r->journal);
+  r->journal = NULL;
+  return file_remove(r->journal_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path)
+                                      : STATUS_OK;
 }

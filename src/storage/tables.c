@@ -13,7 +13,6 @@ static const struct {
   [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
   [TABLE_EVENTS] = {"", "events"},
 };
-static const char first_row[] = "/first_row";
 
 static const char *path_of(char out[256], int table, const char *name)
 {
@@ -43,84 +42,59 @@ void tables_start(struct rows *rows)
 
 /* --- writing ------------------------------------------------------------------------------------------- */
 
-/* A part has the rows that no run file has, to be read once: it does not grow, and has no scales. */
-struct table_writing {
-  struct h5 *h;
-  int is_part, compress;
-};
-
-static void write_dimensions(const struct table_writing *w, h5_id id, int table, const struct row_column *c,
-                             h5_id steps)
+static void write_dimensions(struct h5 *h, h5_id id, int table, const struct row_column *c, h5_id steps)
 {
   char path[256];
-  h5_dimension(w->h, id, 0, places[table].step, steps);
+  h5_dimension(h, id, 0, places[table].step, steps);
   for (int dim = 1; dim < c->shape.rank && c->label[dim]; dim++) {
-    h5_id scale = w->is_part ? -1 : h5_find(w->h, path_of(path, table, c->label[dim]));
-    h5_dimension(w->h, id, dim, c->label[dim], scale);
-    h5_done(w->h, scale);
+    h5_id scale = h5_find(h, path_of(path, table, c->label[dim]));
+    h5_dimension(h, id, dim, c->label[dim], scale);
+    h5_done(h, scale);
   }
 }
 
-/* Its rows from `first` on, and its attributes. */
-static h5_id write_column(const struct table_writing *w, int table, const struct row_column *c, int64_t first,
-                          int64_t rows)
+static h5_id write_column(struct h5 *h, int table, const struct row_column *c, int64_t rows, int compress)
 {
   char path[256];
   struct h5_shape shape = c->shape;
-  shape.dims[0] = rows - first;
+  shape.dims[0] = rows;
   shape.chunk = c->block_rows;
-  shape.growing = !w->is_part;
-  shape.compress = w->compress;
-  h5_id id = h5_dataset(w->h, path_of(path, table, c->name), &shape);
-  for (int64_t row = first, next; row < rows; row = next) {
-    next = (row / c->block_rows + 1) * c->block_rows;
-    if (next > rows) next = rows;
-    h5_write(w->h, id, &shape, row - first, next - row, column_row(c, row));
+  shape.growing = 1;
+  shape.compress = compress;
+  h5_id id = h5_dataset(h, path_of(path, table, c->name), &shape);
+  for (int64_t row = 0, next; row < rows; row = next) {
+    next = row + c->block_rows < rows ? row + c->block_rows : rows;
+    h5_write(h, id, &shape, row, next - row, column_row(c, row));
   }
-  if (c->unit) h5_put_text(w->h, id, "units", c->unit);
-  if (c->long_name) h5_put_text(w->h, id, "long_name", c->long_name);
-  if (c->definition) h5_put_text(w->h, id, "definition", c->definition);
+  if (c->unit) h5_put_text(h, id, "units", c->unit);
+  if (c->long_name) h5_put_text(h, id, "long_name", c->long_name);
+  if (c->definition) h5_put_text(h, id, "definition", c->definition);
   return id;
 }
 
 /* The step itself comes first and becomes the scale. */
-static void write_table(const struct table_writing *w, int table, const struct row_table *t, int64_t first)
+static void write_table(struct h5 *h, int table, const struct row_table *t, int compress)
 {
   h5_id steps = -1;
   for (int i = 0; i < t->columns; i++) {
-    h5_id id = write_column(w, table, &t->column[i], first, t->rows);
-    if (i) write_dimensions(w, id, table, &t->column[i], steps);
-    if (!i && table != TABLE_EVENTS && !w->is_part)
-      h5_make_scale(w->h, steps = id, places[table].step);
+    h5_id id = write_column(h, table, &t->column[i], t->rows, compress);
+    if (i) write_dimensions(h, id, table, &t->column[i], steps);
+    if (!i && table != TABLE_EVENTS)
+      h5_make_scale(h, steps = id, places[table].step);
     else
-      h5_done(w->h, id);
+      h5_done(h, id);
   }
-  h5_done(w->h, steps);
+  h5_done(h, steps);
 }
 
 void tables_write(struct h5 *h, const struct rows *r, int compress)
 {
-  struct table_writing w = {h, 0, compress};
-  for (int t = 0; t < TABLE_COUNT; t++) write_table(&w, t, &r->table[t], 0);
-}
-
-void tables_write_unsaved(struct h5 *h, const struct rows *r)
-{
-  struct table_writing w = {.h = h, .is_part = 1};
-  char path[256];
-  h5_id first = h5_group(h, first_row);
-  for (int t = 0; t < TABLE_COUNT; t++) {
-    const struct row_table *table = &r->table[t];
-    h5_put_int(h, first, path_of(path, t, places[t].step), table->saved);
-    if (table->rows > table->saved) write_table(&w, t, table, table->saved);
-  }
-  h5_done(h, first);
+  for (int t = 0; t < TABLE_COUNT; t++) write_table(h, t, &r->table[t], compress);
 }
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* Can this be a column: records are events, and other tables begin with their steps? */
-static int fits(const struct h5_shape *s, int table, int column)
+int table_takes(const struct h5_shape *s, int table, int column)
 {
   int64_t bytes = 8;
   if (table == TABLE_EVENTS) return s->kind == KIND_RECORD && s->rank == 1;
@@ -147,7 +121,7 @@ static int read_column(struct table_reading *x, int table, const char *path, h5_
 {
   struct row_table *t = &x->rows->table[table];
   struct h5_shape shape;
-  int ok = h5_get_shape(x->h, id, &shape) && fits(&shape, table, t->columns) &&
+  int ok = h5_get_shape(x->h, id, &shape) && table_takes(&shape, table, t->columns) &&
            (!t->columns || shape.dims[0] == t->rows);
   int64_t rows = shape.dims[0];
   if (shape.kind == KIND_RECORD) shape = event_shape;
@@ -190,14 +164,10 @@ int tables_read(struct h5 *h, struct rows *rows, struct error *e)
   struct table_reading x = {h, rows, e};
   char path[256];
   int status = STATUS_OK;
-  h5_id first = h5_find(h, first_row);
   for (int t = 0; t < TABLE_COUNT && !status; t++) {
     h5_id id = h5_find(h, path_of(path, t, places[t].step));
     if (id >= 0) status = read_column(&x, t, path, id);
     h5_done(h, id);
-    h5_get_int(h, first, path, &rows->table[t].saved);
-    if (rows->table[t].saved < 0) status = error_set(e, STATUS_FAIL, "%s cannot be read", first_row);
   }
-  h5_done(h, first);
   return status ? status : h5_walk(h, "/", place_dataset, &x);
 }

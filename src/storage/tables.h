@@ -1,7 +1,5 @@
-/* tables.h - tables of rows (storage/rows.h) as datasets, the same in a run file and in a checkpoint
-   A dataset a column, labelled by the step axis of its table; /events is one dataset of records. A run file has all
-   rows, a checkpoint those since the last snapshot, and in /first_row how many rows of each table
-   are before its own. */
+/* tables.h - tables of rows (storage/rows.h) as datasets of a run file
+   A dataset per column, labelled by the step axis of its table; /events is one dataset of records. */
 #ifndef MAXLOGIT_STORAGE_TABLES_H
 #define MAXLOGIT_STORAGE_TABLES_H
 #include "storage/rows.h"
@@ -9,7 +7,7 @@
 /* The columns that every table has, where they are not there yet. */
 void tables_start(struct rows *);
 void tables_write(struct h5 *, const struct rows *, int compress);
-void tables_write_unsaved(struct h5 *, const struct rows *);
-/* Of either; the rows before them are `saved`. Into no rows. */
-int tables_read(struct h5 *, struct rows *, struct error *);
+int tables_read(struct h5 *, struct rows *, struct error *); /* into no rows */
+/* Can this be a column of a table: records are events, and other tables begin with their steps? */
+int table_takes(const struct h5_shape *, int table, int column);
 #endif

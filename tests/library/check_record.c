@@ -343,17 +343,17 @@ START_TEST(a_damaged_journal_is_told)
   }
   maxlogit_record_discard(r);
   ck_assert_int_eq(rows_from(run, run_length, journal, length[ROWS]), ROWS);
-  size_t half = (length[1] - length[0]) / 2; /* a row is two pieces: what was put, and when */
+  size_t piece = length[ROWS] - length[ROWS - 1];
   for (size_t cut = 0; cut < length[ROWS]; cut += 9) {
     long rows = 0;
-    while (rows < ROWS && length[rows] + half <= cut) rows++;
+    while (rows < ROWS && length[rows + 1] <= cut) rows++;
     ck_assert_int_eq(rows_from(run, run_length, journal, cut), rows);
   }
   for (size_t byte = 0; byte < length[ROWS]; byte += 7) {
     char flip = (char)(1 << byte % 8);
     journal[byte] ^= flip;
     ck_assert_int_eq(rows_from(run, run_length, journal, length[ROWS]),
-                     byte < length[ROWS] - half ? -1 : ROWS);
+                     byte < length[ROWS] - piece ? -1 : ROWS - 1);
     journal[byte] ^= flip;
   }
 }

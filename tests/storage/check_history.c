@@ -1,7 +1,7 @@
 /* check_history.c - a run's file does not tell what its run went through
    Run, kill, resume, stop, resume, extend, rerun: every fact of the file (facts.h) is that of one run in one go, but
    for the lists below. What may differ is checked by itself: times add up, bookkeeping is in its place. And as both
-   could be wrong alike, the rows of every file are held against what else tells them: the live file, the steps.
+   could be wrong alike, the rows of every file are held against what else tells them: the lines of export --follow, the steps.
    Run where ./maxlogit is. */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -141,14 +141,15 @@ static void add_head(struct facts *f, const char *path)
   memory_free(head);
 }
 
-static void add_text(struct facts *f, const char *path, const char *suffix)
+/* The rows as export --follow prints them. */
+static void add_lines(struct facts *f, const char *path)
 {
-  char name[4096], *text = NULL;
-  size_t length = 0;
+  char line[9000], *text = NULL;
   struct error e = {0};
-  run_sibling(name, path, suffix);
-  if (file_read(name, &text, &length, &e)) wrong("%s", e.text);
-  facts_add(f, text, length + 1, 0, "%s", suffix);
+  size_t length = 0;
+  snprintf(line, sizeof line, "'%s' export --follow '%s' > lines", program, path);
+  if (system(line) || file_read("lines", &text, &length, &e)) wrong("%s: %s", line, e.text);
+  facts_add(f, text, length + 1, 0, "lines");
   memory_free(text);
 }
 
@@ -175,7 +176,7 @@ static struct facts facts_of(const char *path, facts_row *counts)
   struct facts f = {0};
   if (!facts_read(&f, path, counts)) wrong("HDF5 cannot open %s", path);
   add_head(&f, path);
-  add_text(&f, path, ".live.tsv");
+  add_lines(&f, path);
   add_listing(&f, path);
   facts_sort(&f);
   return f;
@@ -235,19 +236,18 @@ static void check_times(const struct facts *f, const char *path)
 
 static long cell_count, series_count;
 
-/* A line of the live file is a row of the series. */
-static void check_live(const struct facts *f, const char *path)
+/* A line is a row of the series. */
+static void check_lines(const struct facts *f, const char *path)
 {
   static const char *const name[] = {"loss", "val_loss", "lr", "grad_norm", "attn/max_logit"};
   enum { NAMES = sizeof name / sizeof *name };
-  const char *line = strchr(text_of(f, ".live.tsv"), '\n');
+  const char *line = strchr(text_of(f, "lines"), '\n');
   size_t steps, row = 0, vals, val = 0;
   const int64_t *step = rows_of(f, "/series/step", &steps), *val_step = rows_of(f, "/series/val_step", &vals);
   for (; line && line[1]; line = strchr(line + 1, '\n'), row++) {
     char *at, want[32], have[32];
     if (row == steps || strtoll(line + 1, &at, 10) != step[row]) {
-      wrong("%s: line %zu of the live file: %.20s, row %" PRId64, path, row, line + 1,
-            row < steps ? step[row] : -1);
+      wrong("%s: line %zu: %.20s, row %" PRId64, path, row, line + 1, row < steps ? step[row] : -1);
       return;
     }
     while (val + 1 < vals && val_step[val + 1] <= step[row]) val++;
@@ -268,12 +268,12 @@ static void check_live(const struct facts *f, const char *path)
       snprintf(have, sizeof have, "%.9g", number);
       cell_count++;
       if (strcmp(want, have)) {
-        wrong("%s: %s at step %" PRId64 " is %s, in the live file %s", path, name[i], step[row], have, want);
+        wrong("%s: %s at step %" PRId64 " is %s, in its line %s", path, name[i], step[row], have, want);
         return;
       }
     }
   }
-  if (row != steps) wrong("%s: %zu rows, %zu lines in the live file", path, steps, row);
+  if (row != steps) wrong("%s: %zu rows, %zu lines", path, steps, row);
 }
 
 /* A series says what it is, and has the rows of its axis. */
@@ -399,7 +399,7 @@ static void check_part(const char *path, const struct facts *f, const char *stat
 static void check_file(const char *path, const struct facts *f, long steps)
 {
   check_part(path, f, "finished", steps);
-  check_live(f, path);
+  check_lines(f, path);
   check_bookkeeping(path, atol(text_of(f, "head parameters/checkpoint.every")));
 }
 
@@ -408,6 +408,7 @@ static void check_file(const char *path, const struct facts *f, long steps)
 struct story {
   const char *name;
   long steps[4], from; /* at first, and when it has become longer; the whole is repeated from there */
+  long per_call;       /* steps for each call that reaches the disk, at least */
   const char *settings[MOST];
 };
 
@@ -461,11 +462,11 @@ static void interrupt(const struct story *s)
   long steps = s->steps[0];
   run_alone(s, steps);
   shell("rm -rf many && mkdir many");
-  begin(128 + SIGKILL, "many", at_call(steps * 5 / 8, "kill"), s->settings, steps);
+  begin(128 + SIGKILL, "many", at_call(steps * 5 / 8 / s->per_call, "kill"), s->settings, steps);
   look("running", began);
   if (steps < 1000) usleep(1100000); /* dates are of whole seconds */
-  GO(128 + SIGKILL, "many", at_call(steps / 4, "kill"), "resume", "r.h5");
-  GO(STATUS_STOPPED, "many", at_call(steps / 8, "term"), "resume", "r.h5");
+  GO(128 + SIGKILL, "many", at_call(steps / 4 / s->per_call, "kill"), "resume", "r.h5");
+  GO(STATUS_STOPPED, "many", at_call(steps / 8 / s->per_call, "term"), "resume", "r.h5");
   look("stopped", date);
   GO(0, "many", NULL, "resume", "r.h5");
   GO(0, "many", NULL, "note", "r.h5", "seen");
@@ -480,8 +481,9 @@ static void extend(const struct story *s, long steps, long more)
   snprintf(longer, sizeof longer, "train.steps=%ld", steps);
   run_alone(s, steps);
   spent = before;
-  if (more > 1000) GO(STATUS_STOPPED, "many", at_call(more / 2, "term"), "resume", "r.h5", longer);
-  GO(128 + SIGKILL, "many", at_call(1 + more * 11 / 24, "kill"), "resume", "r.h5", longer);
+  if (more > 1000)
+    GO(STATUS_STOPPED, "many", at_call(more / 2 / s->per_call, "term"), "resume", "r.h5", longer);
+  GO(128 + SIGKILL, "many", at_call(1 + more * 11 / 24 / s->per_call, "kill"), "resume", "r.h5", longer);
   GO(0, "many", NULL, "resume", "r.h5", longer);
   compare(s, "extended", steps);
 }
@@ -680,6 +682,7 @@ static const struct story at_length = {
   "long",
   {2100, 4500},
   4400,
+  20,
   {"preset=muonclip", "qk_clip.tau=0.001", "model.layers=1", "model.width=8", "model.heads=2",
    "model.context=20", "model.ffn_width=16", "train.batch=4", "train.lr=0.02", "train.val_every=3",
    "train.val_batches=1", "record.spectra_every=4", "record.probe_every=4", "record.batches=1",
@@ -688,6 +691,7 @@ static const struct story at_length = {
 static const struct story in_width = {"wide",
                                       {43, 70, 110},
                                       109,
+                                      1,
                                       {"preset=muonclip",
                                        "qk_clip.tau=0.6",
                                        "model.layers=2",

@@ -8,16 +8,18 @@
 #include "app/command.h"
 #include "zoo/own_run.h"
 #include "app/selection.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "storage/h5.h"
 #include "storage/layout.h"
+#include "storage/live_rows.h"
 
 struct options {
   struct selected_runs chosen;
   struct words series;
-  long format, layer, head, every, bins, reduce, band, long_, list,
+  long format, layer, head, every, bins, reduce, band, long_, list, follow,
     overwrite; /* -1: not given, of choices too */
   const char *safetensors;
 };
@@ -45,6 +47,9 @@ static const struct command_option options[] = {
    .alone = "arithmetic"},
   FLAG(long_, 0, "One value a row: step, column, value"),
   FLAG(list, 0, "Name the series in the files, and those made of them"),
+  FLAG(
+    follow, 0,
+    "Print loss, rates and the largest max logit of one run as it is written, a line per row, until it ends"),
   {.row = TEXT_ROW(
      struct options, safetensors, NULL,
      "Write the newest checkpoint as model.safetensors with config.json, in the naming of Llama (Qwen3 "
@@ -80,7 +85,9 @@ static int check_options(struct options *r, struct error *e)
     return error_set(e, STATUS_USAGE, "export --overwrite: of --safetensors alone");
   if (r->safetensors && (runs > 1 || r->series.count || r->list))
     return error_set(e, STATUS_USAGE, "export --safetensors: takes one run or checkpoint, and no series");
-  if (!r->series.count && !r->list && !r->safetensors)
+  if (r->follow && (runs > 1 || r->series.count || r->list || r->safetensors))
+    return error_set(e, STATUS_USAGE, "export --follow: takes one run, and no series");
+  if (!r->series.count && !r->list && !r->safetensors && !r->follow)
     return error_set(e, STATUS_USAGE, "export: no series given; --list names those in the file");
   return STATUS_OK;
 }
@@ -303,6 +310,29 @@ static int export_safetensors(const char *path, const char *folder, long overwri
   return status;
 }
 
+/* --- while it is written --------------------------------------------------------------------------------- */
+
+static int print_rows(void *context, long from)
+{
+  const struct live_rows *w = context;
+  for (long row = from; row < w->rows; row++)
+    for (int f = 0; f < LIVE_FIELDS; f++)
+      printf("%.9g%c", w->value[f][row], f + 1 < LIVE_FIELDS ? '\t' : '\n');
+  fflush(stdout);
+  return !ferror(stdout);
+}
+
+static int export_follow(const char *path, struct error *error)
+{
+  struct live_rows rows;
+  char resolved[4096];
+  live_begin(&rows, file_resolve(path, resolved));
+  printf("step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n");
+  int status = live_follow(&rows, 0.1, print_rows, &rows, error);
+  live_end(&rows);
+  return status;
+}
+
 static int export_set(const struct options *r, const struct runset *set, struct error *error)
 {
   int status = STATUS_OK;
@@ -322,6 +352,8 @@ static int export(void *request, struct error *error)
   int status = check_options(r, error);
   if (!status && r->safetensors)
     status = export_safetensors(*r->chosen.selection.path, r->safetensors, r->overwrite, error);
+  else if (!status && r->follow)
+    status = export_follow(*r->chosen.selection.path, error);
   else if (!status &&
            !(status = runset_select(&set, &r->chosen.selection, r->band >= 0 ? RUNSET_ONCE : 0, error))) {
     status = export_set(r, &set, error);

@@ -34,12 +34,11 @@ static const struct command_option options[] = {
 /* What the run left beside the file that takes the place of the first. */
 static int take_place(const char *again, const char *path, struct error *e)
 {
-  char live[4096], old_live[4096];
-  run_sibling(live, again, ".live.tsv");
-  run_sibling(old_live, path, ".live.tsv");
+  char journal[4096];
+  run_sibling(journal, path, ".journal");
   int status = checkpoint_remove_folder(again, e);
   if (!status) status = file_publish(again, path, e);
-  if (!status && !access(live, F_OK)) status = file_publish(live, old_live, e);
+  file_remove(journal); /* of the first, which was not over; it does not count any more */
   return status;
 }
 

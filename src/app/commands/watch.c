@@ -1,4 +1,4 @@
-/* watch.c - follow a run by its live rows, until it ends */
+/* watch.c - follow a run until it ends */
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 #include "app/chart.h"
 #include "app/command.h"
@@ -95,30 +94,14 @@ static void print_end(const struct live_view *w)
   run_close(run);
 }
 
-static int follow(struct live_view *w, struct error *error)
+static int show(void *context, long from)
 {
-  if (access(w->live.path, R_OK) != 0 && access(w->run_path, R_OK) != 0)
-    return error_set(error, STATUS_USAGE, "%s: no such run, nor %s", w->run_path, w->live.path);
-  if (access(w->run_path, F_OK) == 0) { /* no waiting for what is no run */
-    struct run_file *run;
-    int status = run_open_trained(&run, w->run_path, error);
-    if (status) return status;
-    run_close(run);
-  }
-  for (int over = 0;;) {
-    long from;
-    if (live_news(&w->live, &from, error)) return error->status;
-    if (w->terminal)
-      draw(w);
-    else
-      print_lines(w, from);
-    if (over || ferror(stdout)) break;
-    over = live_is_over(&w->live);
-    struct timespec pause = {(time_t)w->interval, (long)(fmod(w->interval, 1) * 1e9)};
-    if (!over) nanosleep(&pause, NULL);
-  }
-  print_end(w);
-  return STATUS_OK;
+  const struct live_view *w = context;
+  if (w->terminal)
+    draw(w);
+  else
+    print_lines(w, from);
+  return !ferror(stdout);
 }
 
 /* --- command line -------------------------------------------------------------------------------------- */
@@ -137,7 +120,8 @@ static int watch(void *request, struct error *error)
   w->run_path = file_resolve(w->request.words.word[0], w->resolved);
   w->shown = text_cleaned(w->run_path, "");
   live_begin(&w->live, w->run_path);
-  int status = follow(w, error);
+  int status = live_follow(&w->live, w->interval, show, w, error);
+  if (!status) print_end(w);
   live_end(&w->live);
   memory_free(w->shown);
   return status;
