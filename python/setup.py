@@ -1,10 +1,11 @@
 """The wheel carries libmaxlogit.so.1, so it is one of this kind of machine.
 
-The library is the one of a build (`make lib` in the folder above, or MAXLOGIT_LIBRARY); where there is none the package
-uses the installed one when it is imported. It needs the libraries that maxlogit needs (HDF5, OpenBLAS, LAPACKE, GSL,
+The library is the one of a build (in the folder above, where `make lib` is run if need be, or MAXLOGIT_LIBRARY). Where there
+is none, the package uses the installed one when it is imported; where that is missing, too, it is not built. It needs the libraries that maxlogit needs (HDF5, OpenBLAS, LAPACKE, GSL,
 xxHash, Jansson), of which it carries none.
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -20,14 +21,26 @@ NAME = "libmaxlogit.so.1"
 class BuildWithLibrary(build_py):
     def run(self) -> None:
         super().run()
-        places = [os.environ.get("MAXLOGIT_LIBRARY", ""), str(Path(__file__).resolve().parent.parent / NAME)]
+        top = Path(__file__).resolve().parent.parent
+        places = [os.environ.get("MAXLOGIT_LIBRARY", ""), str(top / NAME)]
         found = [Path(place) for place in places if place and Path(place).is_file()]
+        if not found and (top / "Makefile").is_file():  # configured, and not built yet
+            subprocess.run(["make", "-s", "-C", top, "lib"], check=True)
+            found = [top / NAME]
         if found:
             copy = Path(self.build_lib) / "maxlogit" / NAME
             shutil.copyfile(found[0], copy)
             if shutil.which("strip"):  # nine tenths are for a debugger
                 subprocess.run(["strip", "--strip-unneeded", copy], check=True)
         else:
+            try:
+                ctypes.CDLL(NAME)
+            except OSError:
+                raise SystemExit(
+                    f"maxlogit: there is no {NAME} to put into the package. In the root folder of maxlogit's sources run "
+                    "`./bootstrap build` (packages, configure, build) or `./configure && make lib`, then install again; or set "
+                    "MAXLOGIT_LIBRARY to the library"
+                ) from None
             self.warn(f"{NAME} is not here (`make lib` builds it): the installed one is used at run time")
 
 

@@ -108,9 +108,8 @@ class Recording(InFolder):
             with maxlogit.Recorder(self.path, mode="replace", rank=rank) as recorder:
                 recorder.define("a", [np.int64(2)])
                 for message, call in (
-                    ("x: 3 axes; at most 2", lambda: recorder.define("x", (1, 2, 3))),
                     (r"x: shape \(1,\) with axes \(\)", lambda: recorder.define("x", (1,), ())),
-                    (r"x: shape \(1, 2, 3\) with axes", lambda: recorder.define("x", (1, 2, 3), ("a", "b", "c"))),
+                    (r"x: shape \(1, 2, 3\) with axes", lambda: recorder.define("x", (1, 2, 3), ("a", "b"))),
                     ("x: rows 'steps': step, spectra, validation, probe", lambda: recorder.define("x", rows="steps")),
                     (r"a has shape \(2,\), not \(\)", lambda: recorder.put("a", 1)),
                     (r"a has shape \(2,\), not \(3,\)", lambda: recorder.log(0, a=[1, 2, 3])),
@@ -121,9 +120,9 @@ class Recording(InFolder):
                     self.said("", wrong, (TypeError, ValueError))
                 self.assertEqual(recorder.last_step, -1)
                 recorder.log(0, a=[1, 2])
-                for step in (0, np.int32(0)):
-                    self.said("a row of step 0 after one of step 0: steps grow", lambda step=step: recorder.log(step))
                 recorder.log(5, a=[1, 2])
+                for step in (0, np.int32(4)):
+                    self.said(f"a row of step {step} after one of step 5: steps grow", lambda step=step: recorder.log(step))
                 self.assertEqual(recorder.last_step, 5)
             self.said("is closed", lambda: recorder.log(6))
             self.said("is closed", lambda: recorder.put("a", [1, 2]))
@@ -218,7 +217,7 @@ class Recording(InFolder):
                 recorder.add_source(lambda step, told=told, r=recorder: told.append(("a", step, r.last_step)))
                 recorder.add_source(lambda step, told=told, r=recorder: (told.append("b"), r.put("b", 10 * step)))
                 recorder.log(3, loss=1)
-                self.said("steps grow", lambda: recorder.log(3))
+                self.said("steps grow", lambda: recorder.log(2))
                 recorder.log(4, b=7)  # the source comes later
             self.assertEqual(told, [("a", 3, -1), "b", ("a", 4, 3), "b"])
         self.assertFalse(os.path.exists(str(self.path) + ".none"))

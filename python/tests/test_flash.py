@@ -60,7 +60,7 @@ class Flash(test_torch.InFolder):
         self.q, self.k = torch.randn(2, 30, HEADS, SIZE), torch.randn(2, 40, GROUPS, SIZE)
         self.qkv = torch.randn(2, 30, 3, HEADS, SIZE)
 
-    def found(self, call, module=None):
+    def found(self, call, module=None, **options):
         """What is recorded of a model that calls."""
 
         class Model(nn.Module):
@@ -70,7 +70,7 @@ class Flash(test_torch.InFolder):
         flash = module or stand_in()
         with mock.patch.dict(sys.modules, {flash.__name__: flash}):
             model = Model()
-            return self.logits(model, lambda i: model(flash)).values[0, 0]
+            return self.logits(model, lambda i: model(flash), **options).values[0, 0]
 
     def test_keywords_and_places(self):
         truth = explicit(self.q.transpose(1, 2), self.k.transpose(1, 2), 0.4, causal(30, 40, 10, 7)).numpy()
@@ -121,11 +121,12 @@ class Flash(test_torch.InFolder):
 
     def test_what_is_not_known_is_said(self):
         with self.assertRaisesRegex(NotImplementedError, "window_size"):
-            self.found(lambda f: f.flash_attn_func(self.q, self.k, self.k, window_size=(3, 3)))
+            self.found(lambda f: f.flash_attn_func(self.q, self.k, self.k, window_size=(3, 3)), on_error="raise")
         limits = packed((30,)), packed((40,)), 30, 40
         with self.assertRaisesRegex(NotImplementedError, "block_table"):
             table = torch.zeros(1, 1, dtype=torch.int32)
-            self.found(lambda f: f.flash_attn_varlen_func(self.q[0], self.k[0], self.k[0], *limits, block_table=table))
+            given = (self.q[0], self.k[0], self.k[0], *limits)
+            self.found(lambda f: f.flash_attn_varlen_func(*given, block_table=table), on_error="raise")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ except ImportError:
 import in_folder
 import maxlogit
 import maxlogit.torch as mt
-from maxlogit.torch import _attention, _layout, _logits, _watch
+from maxlogit.torch import _attention, _layout, _logits, _ranks, _watch
 
 HEADS, GROUPS, SIZE, WIDTH = 4, 2, 6, 10
 
@@ -147,26 +147,6 @@ class Kinds(unittest.TestCase):
         self.assertIs(found[0].weight, module.q_proj_weight)
         self.assertIs(found[1].weight, module.k_proj_weight)
         self.said("weights of their own and one bias: bias=False", nn.MultiheadAttention(24, HEADS, kdim=7))
-
-    def test_norms(self):
-        for name in ("q_norm", "k_norm", "qk_norm", "query_layernorm", "key_layer_norm", "q_layernorm", "k_layer_norm"):
-            self.assertEqual(_layout.norms_of(module_of(**{name: nn.LayerNorm(3)})), [name])
-        self.assertEqual(_layout.norms_of(module_of(q_norm=nn.Identity(), k_norm=None, norm=nn.LayerNorm(3))), [])
-        torch.manual_seed(0)
-        q = F.normalize(torch.randn(2, 3, 5, 8), dim=-1)
-        for scaled, wanted in (
-            (q, True),
-            (q * torch.tensor([1.0, 2, 3])[:, None, None], True),  # a length for each head
-            (q * (1 + 0.004 * torch.rand(2, 3, 5, 1)), True),
-            (q * (1 + 0.1 * torch.rand(2, 3, 5, 1)), False),
-            (q * torch.tensor([1.0, 2])[:, None, None, None], False),
-            (torch.zeros(2, 3, 5, 8), False),
-            (q * torch.tensor([0.0, 1, 1])[:, None, None], False),  # nothing tells of a head of zeros
-            (q[:1, :, :1].expand(2, 3, 5, 8), False),
-            (q[:1], False),  # too few to tell
-            (torch.cat((q, q))[:4, :, :2], True),
-        ):
-            self.assertEqual(_layout.have_one_norm(scaled), wanted)
 
     def test_scaled_rows(self):
         w, f = torch.arange(12.0).view(3, 4), np.float32([1, 2, 3])
@@ -312,12 +292,18 @@ class Calls(InFolder):
         model = type("Model", (nn.Module,), {"forward": lambda self: self.inner(x[0], x[0], x[0])})()
         model.inner = one
         self.close(self.seen(None, model), truth_of(q, k))
+        # keys that the module adds count, too
         for more in ({"add_bias_kv": True}, {"add_zero_attn": True}):
-            model.inner = nn.MultiheadAttention(24, HEADS, **more)
-            model = type("Model", (nn.Module,), {"forward": lambda self: self.inner(x[0], x[0], x[0])})()
-            model.inner = nn.MultiheadAttention(24, HEADS, **more)
-            with self.assertRaisesRegex(NotImplementedError, "bias_kv or zero_attn"):
-                self.seen(None, model)
+            for need_weights in (True, False):
+                one = nn.MultiheadAttention(24, HEADS, batch_first=True, **more)
+                model = type("Model", (nn.Module,), {"forward": lambda self: self.inner(x, x, x, need_weights=self.need)})()
+                model.inner, model.need = one, need_weights
+                with torch.no_grad():
+                    w = one.in_proj_weight.split(24)
+                    q, k = (F.linear(x, w[i]) for i in range(2))
+                    added = one.bias_k.expand(3, 1, 24) if "add_bias_kv" in more else torch.zeros(3, 1, 24)
+                    q, k = (y.unflatten(-1, (HEADS, SIZE)).transpose(1, 2) for y in (q, torch.cat((k, added), 1)))
+                self.close(self.seen(None, model), truth_of(q, k))
 
     def test_max_logits(self):
         q, k = torch.randn(2, HEADS, 5, SIZE), torch.randn(2, GROUPS, 7, SIZE)
@@ -414,14 +400,16 @@ class Watching(InFolder):
 
     def test_fewer_heads_are_missing(self):
         found = {"a": torch.tensor([1.0, math.inf, math.nan]), "c": torch.tensor([2.0])}
-        table = _watch.reduced(found, ["a", "b", "c"], 3)
+        rows = _ranks.Rows()
+        rows.agree(["a", "b", "c"], {"a": 3, "b": 0, "c": 1})
+        table = rows.reduce(found)
         self.assertEqual(table[0, :2].tolist(), [1, math.inf])
         missing = np.float32(maxlogit.MISSING).view(np.uint32)
         self.assertNotEqual(table[0, 2:].view(np.uint32)[0], missing)
         self.assertEqual(
             table[1:].view(np.uint32).tolist(), [[missing] * 3, [np.float32(2).view(np.uint32), missing, missing]]
         )
-        self.assertEqual(_watch.reduced({}, ["a"], 2).view(np.uint32).tolist(), [[missing] * 2])
+        self.assertEqual(rows.reduce({}).view(np.uint32).tolist(), [[missing] * 3] * 3)
 
     def test_wrong_arguments(self):
         with maxlogit.Recorder(self.path) as recorder:
@@ -576,14 +564,6 @@ class Clipping(InFolder):
         again = mt.QKClip(model, **rule)
         again.load_state_dict({"steps": 5.0, "clips": 7})  # of an older one, which said less
         self.assertEqual((again.steps, again.clips), (5, 7))
-
-    def test_norms_are_refused(self):
-        model = Two()
-        model.first.q_norm, model.first.k_norm = nn.LayerNorm(3), nn.Identity()
-        clip = mt.QKClip(model, 1)
-        model(torch.randn(3, 5, WIDTH))
-        with self.assertRaisesRegex(ValueError, r"QKClip: first \(Attends\) has q_norm behind its projections"):
-            clip.step()
 
 
 if __name__ == "__main__":

@@ -104,14 +104,13 @@ class Recording(InFolder):
             recorder.log(0, loss=1.0, val_loss=1.0)
             for message, wrong in {
                 r"loss has shape \(\), not \(2,\)": lambda: recorder.log(1, loss=[1, 2]),
-                "3 axes": lambda: recorder.log(1, x=np.ones((1, 2, 3))),
                 "letters": lambda: recorder.put("a b", 1),
-                "steps grow": lambda: recorder.log(0, loss=1),
+                "x: 'one' is no number": lambda: recorder.log(1, x="one"),
                 f"step {1 << 63}: ": lambda: recorder.log(1 << 63, loss=2),
             }.items():
-                with self.assertRaisesRegex(maxlogit.UsageError, message):
+                with self.assertRaisesRegex(ValueError, message):
                     wrong()
-            with self.assertRaisesRegex(maxlogit.MaxlogitError, "another process|lock"):
+            with self.assertRaisesRegex(maxlogit.MaxlogitError, "this process writes it already"):
                 maxlogit.Recorder(self.path, mode="resume")
             for wrong in (
                 lambda: recorder.log(1, loss=2, other="x"),
@@ -133,10 +132,154 @@ class Recording(InFolder):
             with self.assertRaisesRegex(maxlogit.UsageError, "is closed"):
                 wrong()
         recorder.close()
-        with self.assertRaises(maxlogit.UsageError):
+        with self.assertRaisesRegex(FileNotFoundError, "none.h5: there is no such run file") as missing:
             maxlogit.open(self.folder / "none.h5")
+        self.assertIsInstance(missing.exception, maxlogit.UsageError)
         with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):
             maxlogit.Recorder(self.path, mode="append")
+
+    def test_rows_in_parts(self):
+        """What is logged of one step twice is one row, with its events; W&B's order, nested names, None."""
+        with maxlogit.Recorder(self.path) as recorder:
+            for step in range(3):
+                recorder.log({"train": {"loss": 3.0 - step, "lr": None}}, step=step)
+                recorder.event(step, "clip", 0, 1, 0.5)
+                recorder.log({"grad_norm": step, "val_loss": 1 + step}, step=step)
+                recorder.log(step, {"train/loss": 9.0 - step} if step == 1 else None, x=[step, 1])
+            with self.assertRaisesRegex(maxlogit.UsageError, "step 1 after one of step 2: steps grow"):
+                recorder.log({"train": {"loss": 1}}, step=1)
+        run = maxlogit.open(self.path)
+        self.assertEqual(sorted(run), ["grad_norm", "train/loss", "val_loss", "x"])
+        self.assertEqual(run["train/loss"].values.tolist(), [3, 8, 1])
+        self.assertEqual((run["grad_norm"].values.tolist(), run["val_loss"].values.tolist()), ([0, 1, 2], [1, 2, 3]))
+        self.assertEqual(run["x"].values.tolist(), [[0, 1], [1, 1], [2, 1]])
+        self.assertEqual([(e.step, e.kind, e.head) for e in run.events], [(n, "clip", 1) for n in range(3)])
+
+    def test_more_axes(self):
+        value = np.arange(24.0).reshape(2, 3, 4)
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.define("a", (2, 3, 4), ("layer", "expert", "bin"))
+            recorder.log(0, a=value, b=value[..., None])
+            recorder.log(1, a=-value)
+            with self.assertRaisesRegex(maxlogit.UsageError, r"a has shape \(2, 3, 4\)"):
+                recorder.log(2, a=value[0])
+        with maxlogit.open(self.path) as run:
+            self.assertEqual(run["a"].axes, ("layer", "expert", "bin"))
+            np.testing.assert_array_equal(run["a"], [value, -value])
+            np.testing.assert_array_equal(run["b"][0], value[..., None])
+
+    def test_configurations(self):
+        import argparse
+        import dataclasses
+        import types
+
+        @dataclasses.dataclass
+        class Inner:
+            lr: float = 0.5
+
+        @dataclasses.dataclass
+        class Config:
+            inner: Inner = dataclasses.field(default_factory=Inner)
+            name: str = "x"
+
+        config = Config()
+        for given in (
+            {"inner": {"lr": 0.5}, "name": "x"},
+            config,
+            argparse.Namespace(inner=config.inner, name="x"),
+            types.MappingProxyType({"inner": config.inner, "name": "x"}),
+        ):
+            with maxlogit.Recorder(self.path, given, mode="replace") as recorder:
+                recorder.log(0, loss=1)
+            found = maxlogit.open(self.path).config
+            self.assertEqual((found["inner.lr"], found["name"]), ("0.5", "x"))
+        with self.assertRaisesRegex(TypeError, "config: a mapping, a dataclass or a Namespace"):
+            maxlogit.Recorder(self.path, 7, mode="replace")
+
+    def test_rows_are_forwarded(self):
+        told = []
+
+        class Wandb:
+            def log(self, values, step):
+                told.append(("wandb", step, values))
+
+        class Board:
+            def add_scalar(self, name, value, step):
+                told.append(("board", step, {name: value}))
+
+        class Mlflow:
+            def log_metrics(self, values, step):
+                told.append(("mlflow", step, values))
+
+        def broken(step, values):
+            raise ZeroDivisionError
+
+        receivers = [Wandb(), Board(), Mlflow(), lambda step, values: told.append(("function", step, values)), broken]
+        with maxlogit.Recorder(self.path, forward=receivers) as recorder:
+            with self.assertWarnsRegex(UserWarning, "not forwarded"):
+                recorder.log(0, x=[1.0, maxlogit.MISSING])
+            recorder.log(1, x=[3.0, 2.0])
+        for name in ("wandb", "board", "mlflow"):
+            self.assertEqual([t[1:] for t in told if t[0] == name], [(0, {"x": 1.0}), (1, {"x": 3.0})])
+        self.assertEqual([t[2]["x"].tolist() for t in told if t[0] == "function" and t[1]], [[3.0, 2.0]])
+        with maxlogit.Recorder(self.path, mode="replace", rank=1, forward=receivers) as recorder:
+            recorder.log(0, loss=1.0)
+        self.assertEqual(len(told), 8)
+
+    def test_offline_trackers(self):
+        """Real ones, where they are installed."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self.skipTest("no TensorBoard here")
+        with SummaryWriter(self.folder / "board") as board, maxlogit.Recorder(self.path, forward=board) as recorder:
+            recorder.log(0, loss=1.5)
+        self.assertTrue(list((self.folder / "board").iterdir()))
+
+    def test_series_are_arrays(self):
+        import copy
+        import pickle
+
+        self.record(6, config={"a": 1})
+        with maxlogit.open(self.path) as run:
+            loss, logits = run["loss"], run["attn/max_logit"]
+            truth = np.array([1 / (s + 1) for s in range(6)])
+            for found in (np.asarray(loss), loss.to_numpy(), loss[:], np.array(list(loss)), loss + 0, np.array(loss)):
+                np.testing.assert_array_equal(found, truth)
+                self.assertEqual(found.shape, (6,))
+            self.assertEqual((len(loss), loss.shape, loss.dtype, loss.ndim), (6, (6,), np.float64, 1))
+            self.assertEqual((np.max(loss), np.mean(logits), loss[0], loss[-1]), (1, np.mean(logits.values), 1, truth[5]))
+            self.assertEqual((loss == 1).tolist(), [True] + [False] * 5)
+            np.testing.assert_array_equal(2 * logits - loss[:, None, None], 2 * logits.values - truth[:, None, None])
+            np.testing.assert_array_equal(np.stack([loss, loss]), [truth, truth])
+            np.testing.assert_array_equal(np.exp(loss), np.exp(truth))
+            self.assertEqual(np.asarray(loss, np.float32).dtype, np.float32)
+            with self.assertRaises(ValueError):
+                bool(loss)
+            self.assertEqual(repr(logits), "<maxlogit series attn/max_logit: 6 rows x 2 layer x 3 head, 0 to 7.5>")
+            self.assertRegex(loss._repr_html_(), "<svg.*polyline.*points=.0.0,2.0 ")
+            for other in (pickle.loads(pickle.dumps(logits)), copy.deepcopy(logits)):
+                np.testing.assert_array_equal(other, logits)
+            for other in (pickle.loads(pickle.dumps(run)), copy.deepcopy(run)):
+                np.testing.assert_array_equal(other["loss"], truth)
+            self.assertEqual([name for name, _ in run.items()], run.keys())
+            self.assertEqual([s.name for s in run.values()], run.keys())
+            self.assertEqual((run.get("none"), run.get("none", 3), run.get("loss").name), (None, 3, "loss"))
+            try:
+                import torch
+
+                self.assertEqual(torch.as_tensor(loss).tolist(), truth.tolist())
+            except ImportError:
+                pass
+            try:
+                import pandas
+
+                self.assertEqual(pandas.Series(loss).tolist(), truth.tolist())
+            except ImportError:
+                pass
+        run.close()
+        with self.assertRaisesRegex(maxlogit.UsageError, "is closed"):
+            run["loss"]
 
     def test_a_row_is_whole_or_not_at_all(self):
         with maxlogit.Recorder(self.path) as recorder:
@@ -156,7 +299,12 @@ class Recording(InFolder):
             recorder.log(2, other=3)
             recorder.put("mine", mine)  # its row never comes
         run = maxlogit.open(self.path)
-        for name, wanted in {"loss": [1, np.nan], "other": [np.nan, 3], "source": [0, 2], "mine": [[np.nan] * 2, [0] * 2]}.items():
+        for name, wanted in {
+            "loss": [1, np.nan],
+            "other": [np.nan, 3],
+            "source": [0, 2],
+            "mine": [[np.nan] * 2, [0] * 2],
+        }.items():
             np.testing.assert_array_equal(run[name].values, wanted, name)
         self.assertEqual(run["loss"].steps.tolist(), [0, 2])
 

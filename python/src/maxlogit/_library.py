@@ -18,6 +18,13 @@ class UsageError(MaxlogitError, ValueError):
     """What was asked for cannot be: an unknown series, a shape that does not fit, a file that is none."""
 
 
+class MissingFile(UsageError, FileNotFoundError):
+    """There is no file of that name."""
+
+    def __str__(self) -> str:
+        return f"{self.args[2]}: {self.args[1]}"
+
+
 class Error(c.Structure):
     _fields_ = [("status", c.c_int), ("text", c.c_char * 2048)]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes as c
+import errno
+import html
 import os
 import re
 from collections.abc import Iterator
@@ -33,10 +35,12 @@ class Event:
     value: float
 
 
-@dataclass(frozen=True)
-class Series:
+@dataclass(frozen=True, eq=False, repr=False)
+class Series(np.lib.mixins.NDArrayOperatorsMixin):
     """A recorded series. ``values`` [row, axes...] float64, NaN where nothing was recorded; ``steps`` [row];
-    ``axes``: names of the axes behind the row; ``places``: what their places are called, where something says."""
+    ``axes``: names of the axes behind the row; ``places``: what their places are called, where something says.
+
+    A series behaves as the array of its values: numpy's functions, arithmetic, indices and comparisons take it."""
 
     name: str
     values: npt.NDArray[np.float64]
@@ -46,6 +50,86 @@ class Series:
     long_name: str
     definition: str
     places: dict[str, list[str]] = field(default_factory=dict)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim
+
+    @property
+    def size(self) -> int:
+        return self.values.size
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.values.__array_interface__
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> npt.NDArray[Any]:
+        if dtype is not None and np.dtype(dtype) != self.values.dtype:
+            if copy is False:
+                raise ValueError(f"{self.name}: {self.values.dtype} as {dtype} needs a copy")
+            return self.values.astype(dtype)
+        return self.values.copy() if copy else self.values
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = (x.values if isinstance(x, Series) else x for x in inputs)
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
+
+    def __float__(self) -> float:
+        return float(self.values.item())
+
+    def to_numpy(self) -> npt.NDArray[np.float64]:
+        """A copy of the values."""
+        return self.values.copy()
+
+    def __repr__(self) -> str:
+        shape = " x ".join(f"{n} {axis}" for n, axis in zip(self.shape, ("rows", *self.axes)))
+        return f"<maxlogit series {self.name}: {shape}{self._range()}>"
+
+    def _range(self) -> str:
+        finite = self.values[np.isfinite(self.values)]
+        unit = "" if self.unit in ("", "1") else f" {self.unit}"
+        return f", {finite.min():.4g} to {finite.max():.4g}{unit}" if finite.size else ", no values"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the name and a small curve of each row's largest value."""
+        rows = self.values.reshape(len(self), -1)
+        largest = np.full(len(rows), np.nan)
+        for i, row in enumerate(rows):
+            finite = row[np.isfinite(row)]
+            largest[i] = finite.max() if finite.size else np.nan
+        seen = np.isfinite(largest)
+        points = ""
+        if seen.any():
+            x, y = self.steps[seen].astype(float), largest[seen]
+            x = (x - x.min()) / max(np.ptp(x), 1) * 200
+            y = 38 - (y - y.min()) / (np.ptp(y) or 1) * 36
+            every = max(1, len(x) // 400)
+            points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[::every], y[::every]))
+        curve = f'<polyline fill="none" stroke="currentColor" points="{points}"/>'
+        text = html.escape(f"{self.name}{self._range()}, {len(self)} rows")
+        return f'<div>{text}<br><svg width="200" height="40">{curve}</svg></div>'
 
     def to_pandas(self) -> Union[pandas.Series[Any], pandas.DataFrame]:
         """Rows by step: a Series of one number a step, else a DataFrame with a column a place."""
@@ -80,6 +164,8 @@ class Run:
     def __init__(self, path: PathLike) -> None:
         self.path = os.fspath(path)
         self._handle = c.c_void_p()
+        if not os.path.exists(self.path):
+            raise library.MissingFile(errno.ENOENT, "there is no such run file", self.path)
         library.call("run_open", c.byref(self._handle), library.text(self.path))
         facts = library.Facts()
         library.lib.maxlogit_run_facts(self._handle, facts)
@@ -103,11 +189,28 @@ class Run:
             pairs.append(((one.value or b"").decode(), (two.value or b"").decode()))
         return pairs
 
-    def __del__(self) -> None:
+    def close(self) -> None:
+        """Series cannot be read any more; a second close does nothing."""
         handle = getattr(self, "_handle", None)
         if handle:
             library.lib.maxlogit_run_close(handle)
             self._handle = c.c_void_p()
+
+    __del__ = close
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> c.c_void_p:
+        if not self._handle:
+            raise library.UsageError(f"{self.path} is closed")
+        return self._handle
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.path,)  # a copy reads the file by itself
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -125,10 +228,19 @@ class Run:
         """The names of all series."""
         return list(self._rows)
 
+    def values(self) -> Iterator[Series]:
+        return (self[name] for name in self)
+
+    def items(self) -> Iterator[tuple[str, Series]]:
+        return ((name, self[name]) for name in self)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401
+
     def __getitem__(self, name: str) -> Series:
-        values = library.Values()
+        handle, values = self._open(), library.Values()
         try:
-            library.call("run_read", self._handle, library.text(name), values)
+            library.call("run_read", handle, library.text(name), values)
         except library.UsageError as problem:
             raise KeyError(str(problem)) from None
         try:
@@ -138,6 +250,10 @@ class Run:
             step = np.ctypeslib.as_array(values.step, (max(1, values.rows),)).copy()
             axes = tuple(values.axis_name[i].value.decode() for i in range(values.axes))
             places = {axis: self.places(axis, size) for axis, size in zip(axes, shape[1:])}
+            if len(axes) == 2 and "." in axes[1] and places[axes[1]]:  # several, as `Recorder.define` joins them
+                last = places.pop(axes[1])[-1].split(".")
+                shape = (*shape[:2], *(int(n) + 1 for n in last))
+                axes = (axes[0], *axes[1].split("."))
             return Series(
                 name,
                 number[: values.rows * values.width].reshape(shape),
@@ -165,7 +281,7 @@ class Run:
     def events(self) -> list[Event]:
         """In the order of their recording."""
         events, count = c.POINTER(library.EventOf)(), c.c_long()
-        library.call("run_events", self._handle, c.byref(events), c.byref(count))
+        library.call("run_events", self._open(), c.byref(events), c.byref(count))
         try:
             return [Event(e.step, e.kind.decode(), e.layer, e.head, e.value) for e in (events[i] for i in range(count.value))]
         finally:

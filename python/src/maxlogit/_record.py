@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes as c
+import dataclasses
 import operator
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -24,12 +27,27 @@ _ROWS = {"step": 0, "spectra": 1, "validation": 2, "probe": 3}
 _AXES: dict[int, tuple[str, ...]] = {0: (), 1: ("layer",), 2: ("layer", "head")}
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Nested mappings as keys with dots; True and False as 1 and 0, lists joined by +."""
+def as_mapping(config: Any) -> Mapping[str, Any]:
+    """Of a mapping, a dataclass, an object that has its settings as attributes (argparse's Namespace) or as ``to_dict``."""
+    if isinstance(config, Mapping):
+        return config
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        return {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    if callable(getattr(config, "to_dict", None)):
+        return dict(config.to_dict())
+    if hasattr(config, "__dict__") and not callable(config):
+        return {key: value for key, value in vars(config).items() if not key.startswith("_")}
+    raise TypeError(f"config: a mapping, a dataclass or a Namespace is wanted, got {type(config).__name__}")
+
+
+def flat(config: Any, prefix: str = "") -> dict[str, str]:
+    """Nested mappings (and dataclasses, Namespaces) as keys with dots; True and False as 1 and 0, lists joined by +."""
     out: dict[str, str] = {}
-    for key, value in config.items():
+    for key, value in as_mapping(config).items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
+        if isinstance(value, (Mapping, argparse.Namespace)) or (
+            dataclasses.is_dataclass(value) and not isinstance(value, type)
+        ):
             out.update(flat(value, name + "."))
         elif isinstance(value, bool):
             out[name] = str(int(value))
@@ -47,6 +65,28 @@ def _numbers(value: Any) -> npt.NDArray[np.float64]:
     return np.asarray(value, dtype=np.float64, order="C")
 
 
+def joined(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as names with slashes; None is left out."""
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            out.update(joined(value, name + "/"))
+        elif value is not None:
+            out[name] = value
+    return out
+
+
+def _number_of(name: str, value: Any) -> npt.NDArray[np.float64]:
+    try:
+        return _numbers(value)
+    except (TypeError, ValueError) as problem:
+        raise type(problem)(f"{name}: {value!r:.60} is no number and no array of numbers ({problem})") from None
+
+
+_writing: dict[str, int] = {}  # files that this process writes, and which process that is
+
+
 class Recorder:
     """Writes the run file ``path``, as ``maxlogit run`` would: ``maxlogit show``, ``plot``, ``compare``, ``watch`` read it.
 
@@ -62,16 +102,20 @@ class Recorder:
             (a finished one goes on, too), ``replace``.
         data: what it is trained on, for people.
         rank: of several processes that train one model, only 0 writes; the others take part in what is reduced.
+        forward: one or several that get each row, too: the module ``wandb`` or a run of it, a TensorBoard ``SummaryWriter``,
+            the module ``mlflow``, or a function of (step, values by name). All but a function get one number a series: the
+            largest. An error there is a warning.
     """
 
     def __init__(
         self,
         path: Union[str, os.PathLike[str]],
-        config: Optional[Mapping[str, Any]] = None,
+        config: Any = None,
         *,
         mode: str = "auto",
         data: str = "",
         rank: int = 0,
+        forward: Any = None,
     ) -> None:
         self.path = os.fspath(path)
         self.rank = rank
@@ -81,6 +125,11 @@ class Recorder:
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._sources: list[Callable[[int], None]] = []
         self._row: dict[str, npt.NDArray[np.float64]] = {}  # what the next row has so far
+        self._last_row: dict[str, npt.NDArray[np.float64]] = {}
+        self._last_events: list[tuple[Any, ...]] = []  # of the last row's step
+        self._definitions: dict[str, tuple[Any, ...]] = {}
+        self._forward = list(forward) if isinstance(forward, (list, tuple)) else [] if forward is None else [forward]
+        self._warned: set[int] = set()
         self._next_rank_step = 0
         if mode not in (*_MODES, "auto"):
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
@@ -92,15 +141,29 @@ class Recorder:
                 raise library.UsageError(
                     f"{self.path} is finished: mode='replace' writes a new one in its place, mode='resume' goes on"
                 )
-        settings = [library.Setting(library.text(key), library.text(value)) for key, value in flat(config or {}).items()]
+        self._settings = flat(config if config is not None else {})
+        self._data = data
+        self._open(mode)
+
+    def _open(self, mode: str) -> None:
+        settings = [library.Setting(library.text(key), library.text(value)) for key, value in self._settings.items()]
         options = library.RecordOptions(
             _MODES[mode],
             (library.Setting * max(1, len(settings)))(*settings),
             len(settings),
-            library.text(data) if data else None,
+            library.text(self._data) if self._data else None,
             0,
         )
-        library.call("record_open", c.byref(self._handle), library.text(self.path), options)
+        place = os.path.realpath(self.path)
+        try:
+            library.call("record_open", c.byref(self._handle), library.text(self.path), options)
+        except library.MaxlogitError as problem:
+            if _writing.get(place) == os.getpid() and not isinstance(problem, library.UsageError):
+                raise library.MaxlogitError(
+                    f"{self.path}: this process writes it already and holds its lock: close the other Recorder ({problem})"
+                ) from None
+            raise
+        _writing[place] = os.getpid()
 
     def _writes(self) -> bool:
         """Whether there is a file; after its end there is none, and what is told would be lost."""
@@ -125,27 +188,41 @@ class Recorder:
         plots, and what it is to the letter. ``rows``: ``step``, or for what comes seldom ``spectra``, ``validation``,
         ``probe``, which have steps of their own. Series that are only logged have axes (layer), (layer, head)."""
         shape = tuple(int(n) for n in shape)
-        if axes is None and len(shape) not in _AXES:
-            raise library.UsageError(f"{name}: {len(shape)} axes; at most 2")
-        axes = tuple(_AXES[len(shape)] if axes is None else axes)
-        if len(axes) != len(shape) or len(shape) > 2:
+        if axes is None:
+            axes = (*_AXES[min(len(shape), 2)], *(f"axis{n}" for n in range(2, len(shape))))
+        axes = tuple(axes)
+        if len(axes) != len(shape):
             raise library.UsageError(f"{name}: shape {shape} with axes {axes}")
         if rows not in _ROWS:
             raise library.UsageError(f"{name}: rows {rows!r}: {', '.join(_ROWS)}")
-        number = c.c_int(-1)
+        number = -1
         if self._writes():
-            series = library.SeriesOf(
-                library.text(name),
-                _ROWS[rows],
-                len(shape),
-                (c.c_char_p * 2)(*[library.text(axis) for axis in axes]),
-                (c.c_long * 2)(*shape),
-                library.text(unit),
-                library.text(long_name or name),
-                library.text(definition),
-            )
-            library.call("record_series", self._handle, series, c.byref(number))
-        self._series[name] = (number.value, shape)
+            whole = shape
+            if len(shape) > 2:  # a file has two: all behind the first are joined
+                axes, shape = (axes[0], ".".join(axes[1:])), (shape[0], int(np.prod(shape[1:])))
+            self._definitions[name] = (name, rows, axes, shape, unit, long_name or name, definition)
+            number = self._declare(*self._definitions[name])
+            shape = whole
+            if len(shape) > 2:
+                self.axis(axes[1], [".".join(map(str, at)) for at in np.ndindex(shape[1:])])
+        self._series[name] = (number, shape)
+
+    def _declare(
+        self, name: str, rows: str, axes: tuple[str, ...], shape: tuple[int, ...], unit: str, long_name: str, definition: str
+    ) -> int:
+        number = c.c_int(-1)
+        series = library.SeriesOf(
+            library.text(name),
+            _ROWS[rows],
+            len(shape),
+            (c.c_char_p * 2)(*[library.text(axis) for axis in axes]),
+            (c.c_long * 2)(*shape),
+            library.text(unit),
+            library.text(long_name),
+            library.text(definition),
+        )
+        library.call("record_series", self._handle, series, c.byref(number))
+        return number.value
 
     def axis(self, name: str, places: Iterable[str]) -> None:
         """What the places of an axis are called: modules' names of ``layer``."""
@@ -169,35 +246,91 @@ class Recorder:
             raise library.UsageError(f"{name} has shape {shape}, not {numbers.shape}")
         return numbers
 
-    def log(self, step: int, values: Optional[Mapping[str, Any]] = None, **series: Any) -> None:
-        """End the row of ``step`` (larger than the last one's) with these values and those of what is being watched.
-        Several ranks of one model all call it."""
-        step = operator.index(step)
+    def log(self, *row: Any, **series: Any) -> None:
+        """End the row of a step with these values and those of what is being watched: ``log(step, loss=1)``,
+        ``log(step, {"loss": 1})`` or ``log({"loss": 1}, step=0)``. Nested dictionaries are joined by ``/``; None is no value.
+
+        Steps grow. A second row of the last step is merged with it, which opens the file anew if it has the same kind of
+        rows. Several ranks of one model all call it.
+        """
+        steps = [part for part in row if not isinstance(part, Mapping) and part is not None]
+        steps += [series.pop("step")] if "step" in series else []
+        if len(steps) != 1:
+            raise TypeError(f"log: one step is wanted, got {len(steps)}: log(step, loss=...) or log({{...}}, step=...)")
+        step = operator.index(steps[0])
         if not 0 <= step < 1 << 63:
             raise library.UsageError(f"step {step}: steps count from 0")
-        if self._logs and step <= self.last_step:
-            raise library.UsageError(f"a row of step {step} after one of step {self.last_step}: steps grow")
+        before_it = self.last_step
+        again = self._logs and step == before_it
+        if self._logs and step < before_it:
+            raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
         before = dict(self._row)
         try:  # of a row that is refused no value is put
-            numbers = {name: _numbers(value) for name, value in {**(values or {}), **series}.items()}
+            given: dict[str, Any] = {}
+            for part in (*(part for part in row if isinstance(part, Mapping)), series):
+                given.update(joined(part))
+            numbers = {name: _number_of(name, value) for name, value in given.items()}
             self._row.update((name, self._ready(name, value)) for name, value in numbers.items())
-            for source in self._sources:
+            for source in () if again else self._sources:
                 source(step)
         except BaseException:
             self._row = before
             raise
         self._next_rank_step = step + 1
         if self._writes():
+            kinds = {self._definitions[name][1] for name in self._row}
+            if again and kinds & {self._definitions[name][1] for name in self._last_row}:
+                self._row = {**self._last_row, **self._row}
+                self._go_back(step)
+            else:
+                again = False  # it has no row of these series
             for name, value in self._row.items():
                 library.call("record_put", self._handle, self._series[name][0], value.ctypes.data, value.size)
             library.call("record_row", self._handle, step)
+            for event in self._last_events if again else ():
+                library.call("record_event", self._handle, *event)
+            self._last_events = [event for event in self._last_events if event[0] >= step]
+            self._last_row = self._row if step > before_it else {**self._last_row, **self._row}
+            for receiver in self._forward:
+                self._tell(receiver, step, self._row)
         self._row = {}
         self._logs = True
+
+    def _go_back(self, step: int) -> None:
+        """Open the file anew, where the first row replaces that of its step."""
+        library.lib.maxlogit_record_discard(self._handle)
+        self._handle = c.c_void_p()
+        self._open("resume")
+        for name, (_, shape) in list(self._series.items()):
+            self._series[name] = self._declare(*self._definitions[name]), shape
+
+    def _tell(self, receiver: Any, step: int, row: Mapping[str, npt.NDArray[np.float64]]) -> None:
+        numbers = {}
+        for name, value in row.items():
+            known = value[~np.isnan(value)] if value.size else value
+            if known.size:
+                numbers[name] = float(known.max())
+        try:
+            if callable(getattr(receiver, "add_scalar", None)):  # TensorBoard
+                for name, number in numbers.items():
+                    receiver.add_scalar(name, number, step)
+            elif callable(getattr(receiver, "log_metrics", None)):  # MLflow
+                receiver.log_metrics(numbers, step=step)
+            elif callable(getattr(receiver, "log", None)):  # Weights & Biases
+                receiver.log(numbers, step=step)
+            else:
+                receiver(step, {name: float(x) if not x.ndim else x.copy() for name, x in row.items()})
+        except Exception as problem:
+            if id(receiver) not in self._warned:
+                self._warned.add(id(receiver))
+                warnings.warn(f"maxlogit: rows are not forwarded to {receiver!r}: {problem}", stacklevel=3)
 
     def event(self, step: int, kind: str, layer: int = -1, head: int = -1, value: float = float("nan")) -> None:
         """Something that happened: ``clip``, ``spike``, ``nonfinite``, or a kind of your own (at most 23 bytes)."""
         if self._writes():
-            library.call("record_event", self._handle, step, library.text(kind), layer, head, value)
+            event = (step, library.text(kind), layer, head, value)
+            library.call("record_event", self._handle, *event)
+            self._last_events.append(event)
 
     def note(self, text: str) -> None:
         """A remark with today's date."""
@@ -227,6 +360,7 @@ class Recorder:
         handle, self._handle = self._handle, c.c_void_p()
         self._closed = True
         if handle:
+            _writing.pop(os.path.realpath(self.path), None)
             library.call("record_close", handle, library.text(state))
 
     def __enter__(self) -> Recorder:
@@ -245,3 +379,4 @@ class Recorder:
         if handle and self._process == os.getpid():  # a forked one (of a DataLoader) has it from its parent
             library.lib.maxlogit_record_discard(handle)
             self._handle = c.c_void_p()
+            _writing.pop(os.path.realpath(self.path), None)

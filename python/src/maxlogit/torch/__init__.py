@@ -16,7 +16,7 @@ from typing import Optional
 from torch import Tensor
 
 from maxlogit.torch import _attention
-from maxlogit.torch._clip import QKClip
+from maxlogit.torch._clip import CannotClip, QKClip
 from maxlogit.torch._layout import Fused, Latent, Rows, Separate, UnknownLayout
 from maxlogit.torch._logits import Mask, max_logits
 from maxlogit.torch._watch import Watch, watch
@@ -26,10 +26,11 @@ def see(q: Tensor, k: Tensor, *, scale: Optional[float] = None, causal: bool = F
     """For attention that a model writes out by itself: call it there, with queries [batch, heads, queries, size] and keys
     [batch, kv_heads, keys, size] as they are multiplied. scale None: size^-1/2; causal: query i sees keys up to i; mask
     [..., queries, keys]: bool (True: seen), or added to the logits. Costs nothing while nobody watches."""
-    _attention.see(q, k, scale, Mask(0 if causal else None, 0, _attention._four(mask)))
+    _attention.see(q, k, scale, Mask(0 if causal else None, 0, _attention.four(mask)))
 
 
 __all__ = [
+    "CannotClip",
     "Fused",
     "Latent",
     "Mask",

@@ -1,60 +1,73 @@
-"""Where attention is, however it is written: the functions that compute it are replaced by ones that tell first what
-queries and keys they were given. The maxima belong to the innermost module that is running."""
+"""Where attention is, however it is called: a mode of PyTorch sees the functions of PyTorch while a watched model runs, and
+the code of Python functions (flex_attention, flash-attn, the attention interface of transformers) is diverted. Maxima belong
+to the innermost module that is running. What runs is a thread's own: another thread's forward pass cannot reach it."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import sys
+import threading
+import types
+import warnings
 import weakref
 from collections.abc import Iterator
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from maxlogit.torch._layout import have_one_norm, part_of_heads
+from maxlogit.torch._layout import part_of_heads
 from maxlogit.torch._logits import ALL, Mask, max_logits
 
 if tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 5):
-    raise ImportError(f"maxlogit.torch wants PyTorch 2.5 or later, this is {torch.__version__}")
+    raise ImportError(f"maxlogit.torch needs PyTorch 2.5 or later, this is {torch.__version__}")
 
-_NONE = -1
-_stack: list[int] = []  # keys of the modules that are running; _NONE: told already
-_places: list[Optional[tuple[weakref.ref[Attention], str]]] = []  # by key
-_masks: dict[int, Mask] = {}  # of a call on its way through the operator
+NOT_FOUND = (
+    "no attention was seen since it began. Found are scaled_dot_product_attention, nn.MultiheadAttention, flex_attention, "
+    "the attention interface of transformers and flash-attn, called within the watched model in training mode. If the model "
+    "multiplies queries and keys itself, call maxlogit.torch.see(q, k, scale=..., causal=...) there"
+)
 
-
-class Key:
-    """Which place a module is; of a copy, and of one that another process reads, none."""
-
-    def __init__(self, number: int = _NONE) -> None:
-        self.number = number
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Key, ()
+_WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module")
 
 
 def clean(name: str) -> str:
-    """A module's path without what DDP and compile put into it."""
-    return ".".join(part for part in name.split(".") if part not in ("module", "_orig_mod", "_checkpoint_wrapped_module"))
+    """A module's path without the parts that DDP, FSDP, checkpointing and compile add."""
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+
+
+_warned: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
+
+
+def warn_once(owner: Any, text: str) -> None:
+    said = _warned.setdefault(owner, set())
+    if text not in said:
+        said.add(text)
+        warnings.warn("maxlogit: " + text, stacklevel=3)
 
 
 class Reader:
-    """The maxima since the last `take`, for one who asks: by module, [heads] on the tensors' device, or [2, heads] with
-    the absolute ones."""
+    """The maxima since the last `take`, for one observer: by row, [heads] on the tensors' device.
 
-    def __init__(self, absolute: bool = False, norms: bool = False) -> None:
+    absolute: [2, heads], with the absolute ones. bias: whether a bias that is added to the scores counts. strict: whether an
+    error stops the user's forward pass."""
+
+    def __init__(self, absolute: bool = False, bias: bool = True, strict: bool = False) -> None:
         self.active = True
         self.absolute = absolute
-        self.norms = norms  # whether it asks, too, which modules' queries are all of one length
-        self.one_norm: dict[str, bool] = {}
+        self.bias = bias
+        self.strict = strict
         self.found: dict[str, Tensor] = {}
+        self.problems: dict[str, str] = {}  # of rows whose maxima are not known
 
     def merge(self, name: str, new: Tensor) -> None:
         old = self.found.get(name)
-        self.found[name] = new if old is None else torch.maximum(old, new)
+        if old is not None and old.shape != new.shape:
+            raise ValueError(f"{name}: {new.shape[-1]} heads after {old.shape[-1]} in one step")
+        self.found[name] = new if old is None else torch.maximum(old, new.to(old.device))
 
     def take(self) -> dict[str, Tensor]:
         found, self.found = self.found, {}
@@ -62,119 +75,411 @@ class Reader:
 
 
 class Attention:
-    """All attention of one model, found while it runs."""
+    """All attention of one model, found while it runs. It lasts as long as somebody reads."""
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model
+        self._model = weakref.ref(model)
+        self._lock = threading.Lock()
         self.readers: list[Reader] = []
-        self.modules: dict[str, nn.Module] = {}
+        self.paths: dict[str, weakref.ref[nn.Module]] = {}
         self.shape: dict[str, tuple[int, int, int]] = {}  # heads, heads of keys, size, as they entered, of all ranks
+        self.only_eval = False  # attention was seen in eval mode, and never in training
+        self.compiled = False  # some was seen from inside compiled code
+        self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]] = None
+        self.clip: Any = None  # a weak reference to the one that clips this model
         self._part: dict[str, tuple[int, int]] = {}
-        self.handles: list[Any] = []
+        self._places: list[Tensor] = []  # alive, so that no other tensor has their addresses
         for name, module in model.named_modules():
-            if type(module).__module__.startswith("torch.nn.modules") and not isinstance(module, nn.MultiheadAttention):
+            is_plain = type(module).__module__.startswith("torch.nn.modules")
+            if is_plain and not isinstance(module, nn.MultiheadAttention) and module is not model:
                 continue
             name = clean(name)
-            if name in self.modules:  # a wrapper and what it wraps
+            if name in self.paths:  # a wrapper and the module in it
                 continue
-            self.modules[name] = module
-            module._maxlogit_key = Key(len(_places))  # type: ignore[assignment]
-            _places.append((weakref.ref(self), name))
-            self.handles.append(module.register_forward_pre_hook(_enter, with_kwargs=True))
-            self.handles.append(module.register_forward_hook(_leave, always_call=True))
-        _patch(model)
+            if "_maxlogit_place" in module.__dict__ and _place_of(module) is not None:
+                raise ValueError(
+                    f"{name or type(module).__name__} is watched as a part of another model: close that one first"
+                )
+            self.paths[name] = weakref.ref(module)
+            self._hook(module, name)
+        self._diverted = _divert_all(model)
+        weakref.finalize(self, _forget, self._places, self._diverted)
 
-    def close(self) -> None:
-        for handle in self.handles:
-            handle.remove()
-        self.handles = []
+    def _hook(self, module: nn.Module, name: str) -> None:
+        # Compiled code gets the place as a tensor, so that it does not depend on its value: blocks share one graph.
+        place = torch.zeros(1, dtype=torch.int64)
+        module._maxlogit_place = place
+        _registry[place.data_ptr()] = weakref.ref(self), name
+        self._places.append(place)
+        _add_hooks(module, _enter, _leave)
+
+    def wrap(self, outer: nn.Module) -> None:
+        """Compiled code cannot run the model a second time: what compile has wrapped around it can."""
+        if outer is not self._model() and "_maxlogit_inner" not in outer.__dict__:
+            outer._maxlogit_inner = [weakref.ref(self)]  # type: ignore[assignment]
+            _add_hooks(outer, _enter_outer, _leave_outer)
+            self._outer = weakref.ref(outer)
+
+    _outer: Any = staticmethod(lambda: None)
+
+    @property
+    def model(self) -> nn.Module:
+        model = self._model()
+        assert model is not None
+        return model
+
+    def module(self, row: str) -> nn.Module:
+        module = self.paths[row.split("#")[0]]()
+        assert module is not None
+        return module
+
+    def release(self, reader: Reader) -> None:
+        """One reads no more; the last one takes every trace away."""
+        if reader not in self.readers:
+            return
+        self.readers.remove(reader)
+        if self.readers:
+            return
+        for path in self.paths.values():
+            module = path()
+            if module is not None:
+                _remove_hooks(module)
+                module.__dict__.pop("_maxlogit_place", None)
+        outer = self._outer()
+        if outer is not None:
+            _remove_hooks(outer)
+            outer.__dict__.pop("_maxlogit_inner", None)
+        _forget(self._places, self._diverted)
+        model = self._model()
+        if model is not None and _of_model.get(model) is self:
+            del _of_model[model]
 
     def order(self) -> list[str]:
-        """Modules that have attention, as the model has them."""
-        return [name for name in self.modules if name in self.shape]
+        """Rows in the order of the model's modules. A module of a class that has attention is one, also before it runs."""
+        kinds: dict[type, tuple[int, int, int]] = {}
+        by_path: dict[str, list[str]] = {}
+        for row in self.shape:
+            path = row.split("#")[0]
+            by_path.setdefault(path, []).append(row)
+            module = self.paths[path]()
+            if module is not None:
+                kinds.setdefault(type(module), self.shape[row])
+        rows = []
+        for path, ref in self.paths.items():
+            module = ref()
+            if path in by_path:
+                rows += sorted(by_path[path], key=lambda row: int([*row.split("#"), "1"][1]))
+            elif module is not None and type(module) in kinds:
+                rows.append(path)
+        return rows
+
+    def heads_of(self, row: str) -> int:
+        """0 where it has not run."""
+        return self.shape.get(row, (0, 0, 0))[0]
 
     def asking(self) -> list[Reader]:
         # validation does not count, nor does what activation checkpointing computes again within backward
-        if not self.model.training or torch._C._current_graph_task_id() != -1:
+        if torch._C._current_graph_task_id() != -1:
             return []
-        return [reader for reader in self.readers if reader.active]
+        readers = [reader for reader in self.readers if reader.active]
+        if not self.model.training:
+            self.only_eval = bool(readers)
+            return []
+        return readers
 
-    def see(
-        self, name: str, q: Tensor, k: Tensor, scale: Optional[float], mask: Mask, found: Optional[Tensor] = None
-    ) -> None:
-        """found [heads]: the maxima, where somebody has them already."""
+    def see(self, row: str, q: Tensor, k: Tensor, scale: Optional[float], mask: Mask, found: Optional[Tensor] = None) -> None:
+        """found [heads]: the maxima, if they are there already."""
         readers = self.asking()
         if not readers:
             return
-        absolute = any(reader.absolute for reader in readers)
-        if found is None:
-            found = max_logits(q, k, scale=scale, mask=mask, absolute=absolute)
-        if name not in self._part:
-            self._part[name] = part_of_heads(self.modules[name], q.shape[1], q.shape[3])
-        rank, ranks = self._part[name]
-        self.shape[name] = (ranks * q.shape[1], ranks * k.shape[1], q.shape[3])
-        if ranks > 1:  # those of the others come with the reduction over ranks
-            own = found
-            found = own.new_full((*own.shape[:-1], ranks * q.shape[1]), -torch.inf)
-            found[..., rank * q.shape[1] : (rank + 1) * q.shape[1]] = own
-        for reader in readers:
-            if reader.norms and reader.one_norm.get(name, True):
-                reader.one_norm[name] = have_one_norm(q)
-            reader.merge(name, found if reader.absolute or not absolute else found[0])
+        try:
+            with torch._C.DisableTorchFunction():
+                self._see(readers, row, q, k, scale, mask, found)
+        except Exception as problem:
+            if any(reader.strict for reader in readers):
+                raise
+            self.skip(row, f"{type(problem).__name__}: {problem}")
+
+    def skip(self, row: str, reason: str) -> None:
+        """Maxima of a row are not known."""
+        if self.asking():
+            for reader in self.readers:
+                reader.problems.setdefault(row, reason)
+            if any(reader.strict for reader in self.readers):
+                raise Unsupported(f"{row}: {reason}")
+            warn_once(self, f"{row}: its maxima are missing: {reason}")
+
+    def _see(
+        self,
+        readers: list[Reader],
+        row: str,
+        q: Tensor,
+        k: Tensor,
+        scale: Optional[float],
+        mask: Mask,
+        given: Optional[Tensor],
+    ) -> None:
+        q, k, mask = plain_call(q, k, mask)
+        found: dict[bool, Tensor] = {}
+        has_bias = mask.tensor is not None and mask.tensor.dtype != torch.bool
+        for bias in {reader.bias for reader in readers} if has_bias else (True,):
+            absolute = any(reader.absolute for reader in readers if reader.bias == bias or not has_bias)
+            found[bias] = (
+                given if given is not None else max_logits(q, k, scale=scale, mask=mask, absolute=absolute, bias=bias)
+            )
+        if row not in self._part:
+            self._part[row] = part_of_heads(self.module(row), q.shape[1], q.shape[3])
+        rank, ranks = self._part[row]
+        with self._lock:
+            self.only_eval = False
+            self.shape[row] = (ranks * q.shape[1], ranks * k.shape[1], q.shape[3])
+            for reader in readers:
+                own = found[reader.bias if has_bias else True]
+                own = own if reader.absolute or own.dim() == 1 else own[0]
+                if ranks > 1:  # those of the others come with the reduction over ranks
+                    part = own
+                    own = part.new_full((*part.shape[:-1], ranks * q.shape[1]), -torch.inf)
+                    own[..., rank * q.shape[1] : (rank + 1) * q.shape[1]] = part
+                reader.merge(row, own)
+
+
+class Unsupported(NotImplementedError):
+    """A call whose maxima cannot be computed; it is skipped with a warning."""
+
+
+def plain_call(q: Tensor, k: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Mask]:
+    """Queries and keys as plain tensors [batch, heads, positions, size]: what torch.func has wrapped is unwrapped."""
+    if q.is_nested or k.is_nested:
+        raise Unsupported("nested tensors are not supported")
+    functorch = torch._C._functorch
+    tensors = [q, k]
+    for i, x in enumerate(tensors):
+        while functorch.is_functorch_wrapped_tensor(x):
+            if functorch.is_batchedtensor(x):
+                raise Unsupported("attention under torch.func.vmap is not supported")
+            x = functorch.get_unwrapped(x)
+        tensors[i] = x
+    if type(q) is not Tensor and hasattr(q, "to_local"):
+        tensors = [x.to_local() if hasattr(x, "to_local") else x for x in tensors]
+    return tensors[0].detach(), tensors[1].detach(), mask
 
 
 _of_model: weakref.WeakKeyDictionary[nn.Module, Attention] = weakref.WeakKeyDictionary()
 
 
 def attention_of(model: nn.Module) -> Attention:
-    """One for all who ask about a model."""
-    while True:  # the same for what compile and DDP wrap
+    """One for all who ask about a model; compile, DDP and FSDP wrap it, and do not change it."""
+    outer = model
+    while True:
         inner = getattr(model, "_orig_mod", model)
-        inner = inner.module if isinstance(inner, nn.parallel.DistributedDataParallel) else inner
+        inner = inner.module if isinstance(inner, (nn.parallel.DistributedDataParallel, nn.DataParallel)) else inner
         if inner is model:
             break
         model = inner
     if model not in _of_model:
         _of_model[model] = Attention(model)
+    _of_model[model].wrap(outer)
     return _of_model[model]
 
 
 # --- what is running ----------------------------------------------------------------------------------------
 
+# (attention, name of the module) of each place, by the address of its tensor: a copy of a module has another one
+_registry: dict[int, tuple[weakref.ref[Attention], str]] = {}
+_HOOK = "maxlogit"  # one name for all modules: compiled code depends on it
+
+
+class Running(NamedTuple):
+    """A module that runs: its place (None: what is called here was seen already), what runs around it, calls so far."""
+
+    place: Optional[Tensor]
+    outer: Any
+    calls: int
+    multihead: int = 0  # heads of an nn.MultiheadAttention
+
+
+class _Thread:
+    """What runs in a thread."""
+
+    def __init__(self) -> None:
+        self.at: Optional[Running] = None
+        self.probe: Any = None
+        self.mode: Any = None
+        self.owner: Any = None  # the module that has begun it
+        self.told: Any = None  # a call that compiled code has told, whose backend may call the function of PyTorch itself
+
+
+class _Threads(threading.local):
+    def __init__(self) -> None:
+        self.own = _Thread()
+
+
+threads = _Threads()
+
+
+def _forget(places: list[Tensor], diverted: list[Any]) -> None:
+    while places:
+        _registry.pop(places.pop().data_ptr(), None)
+    while diverted:
+        _restore(diverted.pop())
+
+
+def _place_of(module: nn.Module) -> Optional[tuple[weakref.ref[Attention], str]]:
+    place = module.__dict__.get("_maxlogit_place")
+    return None if place is None else _registry.get(place.data_ptr())
+
+
+def _add_hooks(module: nn.Module, enter: Any, leave: Any) -> None:
+    key: Any = _HOOK
+    module._forward_pre_hooks[key] = enter
+    module._forward_pre_hooks_with_kwargs[key] = True
+    module._forward_hooks[key] = leave
+    module._forward_hooks_always_called[key] = True
+
+
+def _remove_hooks(module: nn.Module) -> None:
+    key: Any = _HOOK
+    every: Any = (
+        module._forward_pre_hooks,
+        module._forward_pre_hooks_with_kwargs,
+        module._forward_hooks,
+        module._forward_hooks_always_called,
+    )
+    for hooks in every:
+        hooks.pop(key, None)
+
+
+def _start(owner: Any) -> None:
+    mode: Any = Observer()
+    mode.__enter__()
+    threads.own.mode, threads.own.owner = mode, owner
+
+
+def _end(owner: Any) -> None:
+    if threads.own.mode is not None and threads.own.owner is owner:
+        mode, threads.own.mode, threads.own.owner = threads.own.mode, None, None
+        mode.__exit__(None, None, None)
+
+
+def _is_again() -> bool:
+    """Activation checkpointing computes again, within backward."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    attention = module._maxlogit_inner[0]()  # type: ignore[index,operator]
+    if attention is None or torch.compiler.is_compiling() or threads.own.mode is not None or _is_again():
+        return
+    _maybe_probe(attention, attention.model, args, kwargs)
+    _start(module)
+
+
+def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    if not torch.compiler.is_compiling():
+        _end(module)
+
+
+def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if attention.prober is not None and attention.model.training:
+        attention.prober(module, args, kwargs)
+
 
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    key: int = module._maxlogit_key.number  # type: ignore[assignment,union-attr]
-    _stack.append(key)
-    if isinstance(module, nn.MultiheadAttention):
-        _see_multihead(module, key, args, kwargs)
+    if torch.compiler.is_exporting():
+        return
+    place: Any = module._maxlogit_place
+    if threads.own.at is None and threads.own.mode is None and not torch.compiler.is_compiling():
+        own = _registry.get(place.data_ptr())
+        attention = own[0]() if own else None
+        if attention is None or _is_again():  # a copy has no attention of its own
+            return
+        _maybe_probe(attention, module, args, kwargs)
+        _start(module)
+    threads.own.told = None
+    threads.own.at = Running(place, threads.own.at, 0, module.num_heads if isinstance(module, nn.MultiheadAttention) else 0)
 
 
 def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-    key: int = module._maxlogit_key.number  # type: ignore[assignment,union-attr]
-    while _stack and _stack.pop() != key:  # above it, what an exception left
-        pass
+    at = threads.own.at
+    while at is not None and at.place is not module._maxlogit_place:  # above it, what an exception left
+        at = at.outer
+    threads.own.at = None if at is None else at.outer
+    if threads.own.at is None and not torch.compiler.is_compiling():
+        _end(module)
 
 
-# --- telling ------------------------------------------------------------------------------------------------
+class Observer(TorchFunctionMode):
+    """Active in the thread of a watched forward pass, while it lasts."""
+
+    def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is _sdpa:
+            see_sdpa(*args, **kwargs)
+        elif func is torch.bmm or func is torch.baddbmm:
+            see_bmm(func, args)
+        return func(*args, **kwargs)
 
 
-def _tell(key: int, q: Tensor, k: Tensor, scale: Optional[float], mask: Mask) -> None:
-    place = _places[key]
-    attention = place[0]() if place else None
-    if place and attention is not None:
-        attention.see(place[1], q, k, scale, mask)
+_sdpa: Any = getattr(F.scaled_dot_product_attention, "__wrapped__", F.scaled_dot_product_attention)
 
 
-# What compiled code calls: the compiler does not look into it, and keeps it for the token that it seems to change.
+def _wrap_sdpa(original: Callable[..., Any]) -> Callable[..., Any]:
+    """For compiled code that calls the model: a mode that begins there does not end there."""
+
+    @functools.wraps(original)
+    def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
+        if threads.own.mode is None and torch.compiler.is_compiling():
+            see_sdpa(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return scaled_dot_product_attention
+
+
+def tell(place: Tensor, call: int, q: Tensor, k: Tensor, v: Any, scale: Optional[float], mask: Mask) -> None:
+    own = _registry.get(place.data_ptr())
+    attention = own[0]() if own else None
+    if own is None or attention is None:
+        return
+    row = own[1] if not call else f"{own[1]}#{call + 1}"
+    if threads.own.probe is not None:
+        threads.own.probe.see(row, q, k, v, scale, mask)
+    else:
+        attention.see(row, q, k, scale, mask)
+
+
+# Compiled code calls this. The compiler does not look into it, and keeps it for the token that it seems to change.
 @torch.library.custom_op("maxlogit::see", mutates_args=("token",))
 def _see_op(
-    token: Tensor, q: Tensor, k: Tensor, mask: Optional[Tensor], key: int, scale: float, offset: int, window: int
+    token: Tensor,
+    place: Tensor,
+    call: int,
+    q: Tensor,
+    k: Tensor,
+    mask: Optional[Tensor],
+    scale: float,
+    offset: int,
+    window: int,
 ) -> None:
-    _tell(key, q, k, scale, Mask(None if offset == _NO_OFFSET else offset, window, mask))
+    own = _registry.get(place.data_ptr())
+    attention = own[0]() if own else None
+    if attention is not None:
+        attention.compiled = True
+    tell(place, call, q, k, None, scale, Mask(None if offset == _NO_OFFSET else offset, window, mask))
+    threads.own.told = (q.data_ptr(), k.data_ptr(), q.shape)
 
 
 @_see_op.register_fake
-def _(token: Tensor, q: Tensor, k: Tensor, mask: Optional[Tensor], key: int, scale: float, offset: int, window: int) -> None:
+def _(
+    token: Tensor,
+    place: Tensor,
+    call: int,
+    q: Tensor,
+    k: Tensor,
+    mask: Optional[Tensor],
+    scale: float,
+    offset: int,
+    window: int,
+) -> None:
     return None
 
 
@@ -182,55 +487,116 @@ _NO_OFFSET = -(1 << 40)
 _token = torch.zeros(1)
 
 
-def see(q: Tensor, k: Tensor, scale: Optional[float] = None, mask: Mask = ALL, key: Optional[int] = None) -> None:
-    """Tell queries [batch, heads, queries, size] and keys [batch, kv_heads, keys, size] of the running module."""
-    if key is None:
-        key = _stack[-1] if _stack else _NONE
-    if key == _NONE:
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _skip(text: str) -> int:
+    """A call that is not seen; also while the compiler reads the code."""
+    at = threads.own.at
+    own = None if at is None or at.place is None else _registry.get(at.place.data_ptr())
+    attention = own[0]() if own else None
+    if own is not None and attention is not None:
+        if threads.own.probe is not None:
+            threads.own.probe.refuse(own[1], text)
+        else:
+            attention.skip(own[1], text)
+    return 0
+
+
+def next_call() -> Optional[Running]:
+    """The call of attention that begins now; None where nobody watches, or it was told already."""
+    at = threads.own.at
+    if at is None or at.place is None:
+        return None
+    threads.own.at = at._replace(calls=at.calls + 1)
+    return at
+
+
+def see(
+    q: Tensor, k: Tensor, scale: Optional[float] = None, mask: Mask = ALL, at: Optional[Running] = None, v: Any = None
+) -> None:
+    """Queries [batch, heads, queries, size] and keys [batch, kv_heads, keys, size] of the running module."""
+    at = at or next_call()
+    if at is None or at.place is None:
         return
     if not torch.compiler.is_compiling():
-        _tell(key, q, k, scale, mask)
+        tell(at.place, at.calls, q, k, v, scale, mask)
+        return
+    if torch.compiler.is_exporting():
         return
     if mask.modify is not None:
-        raise NotImplementedError("flex_attention inside torch.compile of the model: compile flex_attention alone")
+        _skip("flex_attention that is compiled with the model around it is not supported: compile flex_attention alone")
+        return
+    if type(q) is not Tensor and not isinstance(q, Tensor):
+        return
     offset = _NO_OFFSET if mask.offset is None else mask.offset
     size: float = q.shape[-1] ** -0.5 if scale is None else scale
     tensor = None if mask.tensor is None else mask.tensor.detach()
-    _see_op(_token, q.detach(), k.detach(), tensor, key, size, offset, mask.window)
+    _see_op(_token, at.place, at.calls, q.detach(), k.detach(), tensor, size, offset, mask.window)
 
 
-# --- the functions ------------------------------------------------------------------------------------------
+# --- functions of PyTorch -----------------------------------------------------------------------------------
 
 
-def _four(mask: Optional[Tensor]) -> Optional[Tensor]:
+def four(mask: Optional[Tensor]) -> Optional[Tensor]:
     """[..., queries, keys] as [batch or 1, heads or 1, queries, keys]."""
     while mask is not None and mask.dim() < 4:
         mask = mask[None]
     return mask
 
 
-def _wrap_sdpa(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def scaled_dot_product_attention(
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Optional[Tensor] = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: Optional[float] = None,
-        enable_gqa: bool = False,
-        **more: Any,
-    ) -> Any:
-        if _stack and _stack[-1] != _NONE and query.dim() >= 3:
-            q, k = (x if x.dim() == 4 else x[:, None] if x.dim() == 3 else x.flatten(0, -4) for x in (query, key))
-            tensor = attn_mask
-            if tensor is not None and query.dim() == 3 and tensor.dim() == 3:
-                tensor = tensor[:, None]
-            see(q, k, scale, Mask(0 if is_causal else None, 0, _four(tensor)))
-        return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa, **more)
+def see_sdpa(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Optional[Tensor] = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Optional[float] = None,
+    enable_gqa: bool = False,
+    **more: Any,
+) -> None:
+    at = threads.own.at
+    if at is None or at.place is None:
+        return
+    if not torch.compiler.is_compiling():
+        told, threads.own.told = threads.own.told, None
+        if told is not None and told == (query.data_ptr(), key.data_ptr(), query.shape):
+            return  # by compiled code, whose backend calls the function as it is
+    if query.is_nested:
+        _skip("nested tensors are not supported")
+        return
+    if query.dim() < 3:
+        return
+    q, k = (x if x.dim() == 4 else x[:, None] if x.dim() == 3 else x.flatten(0, -4) for x in (query, key))
+    tensor = attn_mask
+    if tensor is not None and query.dim() == 3 and tensor.dim() == 3:
+        tensor = tensor[:, None]
+    if tensor is not None and tensor.dim() > 4:
+        tensor = tensor.expand(*query.shape[:-3], *tensor.shape[-3:]).flatten(0, -4)
+    see(q, k, scale, Mask(0 if is_causal else None, 0, four(tensor)), v=value)
 
-    return scaled_dot_product_attention
+
+def see_bmm(func: Any, args: tuple[Any, ...]) -> None:
+    """The scores of nn.MultiheadAttention, where weights are wanted: queries that are scaled, times keys."""
+    at = threads.own.at
+    if at is None or not at.multihead or at.calls or len(args) != (2 if func is torch.bmm else 3):
+        return
+    q, k = args[-2].unflatten(0, (-1, at.multihead)), args[-1].transpose(-2, -1).unflatten(0, (-1, at.multihead))
+    mask = None
+    if func is torch.baddbmm:
+        mask = args[0] if args[0].dim() == 3 else args[0][None]
+        mask = mask.unflatten(0, (-1, at.multihead)) if mask.shape[0] > 1 else mask[None]
+    see(q, k, 1.0, Mask(tensor=mask))
+
+
+def _multihead(original: types.FunctionType) -> Callable[..., Any]:
+    """multi_head_attention_forward asks for a mode first, which would not see what it calls: not so in this copy."""
+    known = {**original.__globals__, "has_torch_function": lambda *_: False}
+    copy = types.FunctionType(original.__code__, known, original.__name__, original.__defaults__, original.__closure__)
+    copy.__kwdefaults__ = original.__kwdefaults__
+    return copy
+
+
+# --- flex_attention -----------------------------------------------------------------------------------------
 
 
 def _vmapped(
@@ -249,6 +615,19 @@ def _vmapped(
     return result.expand(shape)
 
 
+def flex_mask(score_mod: Any, block_mask: Any) -> Mask:
+    def modify(scores: Tensor, at: tuple[int, int, int]) -> Tensor:
+        shape = tuple(scores.shape)
+        if score_mod is not None:
+            scores = _vmapped(score_mod, shape, at, scores.device, scores)
+        if block_mask is not None:
+            seen = _vmapped(block_mask.mask_mod, shape, at, scores.device, None)
+            scores = scores.masked_fill(~seen, -torch.inf)
+        return scores
+
+    return Mask(modify=modify if score_mod is not None or block_mask is not None else None)
+
+
 def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def flex_attention(
@@ -261,25 +640,33 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        if _stack and _stack[-1] != _NONE:
-            if score_mod is None and _gives_maxima(query, _stack[-1]):
-                given = (query, key, value, score_mod, block_mask, scale)
-                return _with_maxima(original, _stack[-1], given, args, kwargs)
-
-            def modify(scores: Tensor, at: tuple[int, int, int]) -> Tensor:
-                shape = tuple(scores.shape)
-                if score_mod is not None:
-                    scores = _vmapped(score_mod, shape, at, scores.device, scores)
-                if block_mask is not None:
-                    seen = _vmapped(block_mask.mask_mod, shape, at, scores.device, None)
-                    scores = scores.masked_fill(~seen, -torch.inf)
-                return scores
-
-            some = score_mod is not None or block_mask is not None
-            see(query, key, scale, Mask(modify=modify if some else None))
-        return original(query, key, value, score_mod, block_mask, scale, *args, **kwargs)
+        at = next_call()
+        given = (query, key, value, score_mod, block_mask, scale)
+        if at is None:
+            return original(*given, *args, **kwargs)
+        if threads.own.probe is not None and not args and not {"return_lse", "return_aux"} & set(kwargs):
+            see(query, key, scale, flex_mask(score_mod, block_mask), at, value)
+            return value.new_zeros((*query.shape[:-1], value.shape[-1]))
+        with inside():
+            if score_mod is None and _gives_maxima(query, at):
+                return _with_maxima(original, at, given, args, kwargs)
+            see(query, key, scale, flex_mask(score_mod, block_mask), at, value)
+            return original(*given, *args, **kwargs)
 
     return flex_attention
+
+
+class inside:
+    """What is called here was told already."""
+
+    def __enter__(self) -> None:
+        threads.own.at = Running(None, threads.own.at, 0)
+
+    def __exit__(self, *_: Any) -> None:
+        at = threads.own.at
+        while at is not None and at.place is not None:
+            at = at.outer
+        threads.own.at = None if at is None else at.outer
 
 
 def _flex() -> Any:
@@ -288,37 +675,44 @@ def _flex() -> Any:
     return flex
 
 
-def _gives_maxima(query: Tensor, key: int) -> bool:
-    """flex_attention can tell each query's largest score (PyTorch from 2.9 on; not on a processor), and that is what is
+def _gives_maxima(query: Tensor, at: Running) -> bool:
+    """flex_attention can return each query's largest score (PyTorch from 2.9 on; not on a processor), if that is what is
     asked for."""
-    place = _places[key]
-    attention = place[0]() if place else None
-    readers = attention.asking() if attention is not None and not torch.compiler.is_compiling() else []
+    if torch.compiler.is_compiling() or threads.own.probe is not None or at.place is None:
+        return False
+    own = _registry.get(at.place.data_ptr())
+    attention = own[0]() if own else None
+    readers = attention.asking() if attention is not None else []
     fused = query.device.type != "cpu" and hasattr(_flex(), "AuxRequest")
     return fused and bool(readers) and not any(reader.absolute for reader in readers)
 
 
 def _with_maxima(
-    original: Callable[..., Any], key: int, given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    original: Callable[..., Any], at: Running, given: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """flex_attention with its own maxima, [batch, heads, queries] before the softmax; returns what was asked for."""
     flex = _flex()
     more = {**dict(zip(("enable_gqa", "return_lse", "kernel_options"), args)), **kwargs}
     return_lse, asked = more.pop("return_lse", False), more.pop("return_aux", None)
     out, aux = original(*given, **more, return_aux=flex.AuxRequest(lse=True, max_scores=True))
-    place = _places[key]
-    attention = place[0]() if place else None
-    if place and attention is not None:
+    assert at.place is not None
+    own = _registry[at.place.data_ptr()]
+    attention = own[0]()
+    if attention is not None:
         # a kernel's maximum may pass over NaN, its sum does not
         largest = aux.max_scores.detach().float().masked_fill(aux.lse.detach().isnan(), torch.nan)
-        attention.see(place[1], given[0], given[1], None, ALL, largest.amax((0, 2)))
+        row = own[1] if not at.calls else f"{own[1]}#{at.calls + 1}"
+        attention.see(row, given[0], given[1], None, ALL, largest.amax((0, 2)))
     if asked is not None:
         return out, flex.AuxOutput(aux.lse if asked.lse else None, aux.max_scores if asked.max_scores else None)
     return (out, aux.lse) if return_lse else out
 
 
+# --- the attention interface of transformers ----------------------------------------------------------------
+
+
 def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Hugging Face's attention interface, of one implementation."""
+    """One implementation of it."""
 
     @functools.wraps(original)
     def attention_forward(
@@ -330,33 +724,56 @@ def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., An
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        own: Any = getattr(module, "_maxlogit_key", None)
-        place: int = _NONE if own is None else own.number
-        if place == _NONE or (_stack and _stack[-1] == _NONE):
-            return original(module, query, key, value, attention_mask, *args, **kwargs)
+        given = (module, query, key, value, attention_mask, *args)
+        at = next_call()
+        if at is None:
+            return original(*given, **kwargs)
         queries, keys = query.shape[2], key.shape[2]
-        if attention_mask is not None and not isinstance(attention_mask, Tensor):  # a BlockMask: flex itself is told
-            return original(module, query, key, value, attention_mask, *args, **kwargs)
         causal = kwargs.get("is_causal")
         causal = getattr(module, "is_causal", True) if causal is None else causal
         scale = kwargs.get("scaling", args[0] if args and name == "eager" else None)
-        if "flash" in name:
-            tensor = None if attention_mask is None else attention_mask[:, None, None, -keys:].bool()
-            mask = Mask(keys - queries if causal else None, kwargs.get("sliding_window") or 0, tensor)
-        elif attention_mask is None:
-            mask = Mask(0 if name != "eager" and causal and queries > 1 else None)
+        if attention_mask is not None and not isinstance(attention_mask, Tensor):  # a BlockMask
+            see(query, key, scale, flex_mask(None, attention_mask), at, value)
+        elif "flash" in name:
+            window = kwargs.get("sliding_window") or 0
+            limits = _sequences(query, attention_mask, kwargs)
+            if limits is not None:
+                q, k = (x.transpose(1, 2).flatten(0, 1) for x in (query, key))
+                see_one = functools.partial(_see_sequence, at, value, scale, causal, window)
+                _see_sequences(see_one, q, k, limits)
+            else:
+                tensor = None if attention_mask is None else attention_mask[:, None, None, -keys:].bool()
+                see(query, key, scale, Mask(keys - queries if causal else None, window, tensor), at, value)
         else:
-            mask = Mask(tensor=_four(attention_mask))
-        bias = kwargs.get("position_bias")
-        if bias is not None:
-            mask = mask._replace(tensor=_joined(bias, mask.tensor))
-        see(query, key, scale, mask, place)
-        _stack.append(_NONE)
-        result = original(module, query, key, value, attention_mask, *args, **kwargs)
-        _stack.pop()
-        return result
+            if attention_mask is None:
+                mask = Mask(0 if name != "eager" and causal and queries > 1 else None)
+            else:
+                mask = Mask(tensor=four(attention_mask))
+            bias = kwargs.get("position_bias")
+            if bias is not None:
+                mask = mask._replace(tensor=_joined(bias, mask.tensor))
+            see(query, key, scale, mask, at, value)
+        with inside():
+            return original(*given, **kwargs)
 
     return attention_forward
+
+
+def _sequences(query: Tensor, mask: Any, kwargs: dict[str, Any]) -> Optional[list[Tensor]]:
+    """Limits of packed sequences, [queries, keys], from what carries them: cu_seq_lens, or position ids that restart."""
+    given = [kwargs.get(f"cu_seq_lens_{x}") for x in "qk"]
+    if given[0] is not None and given[1] is not None:
+        return [limit for limit in given if limit is not None]
+    positions = kwargs.get("position_ids")
+    if positions is None or mask is not None or positions.dim() != 2 or torch.compiler.is_compiling():
+        return None
+    positions = positions.expand(query.shape[0], -1)
+    if positions.shape[1] != query.shape[2] or not bool((positions[:, 1:] <= positions[:, :-1]).any()):
+        return None
+    starts = torch.ones_like(positions, dtype=torch.bool)
+    starts[:, 1:] = positions[:, 1:] <= positions[:, :-1]
+    limits = torch.cat((starts.flatten().nonzero()[:, 0], starts.new_tensor([starts.numel()], dtype=torch.long)))
+    return [limits, limits]
 
 
 def _joined(bias: Tensor, mask: Optional[Tensor]) -> Tensor:
@@ -367,6 +784,8 @@ def _joined(bias: Tensor, mask: Optional[Tensor]) -> Tensor:
     return bias + mask
 
 
+# --- flash-attn ---------------------------------------------------------------------------------------------
+
 _FLASH = tuple(f"flash_attn_{varlen}{packed}func" for varlen in ("", "varlen_") for packed in ("", "qkvpacked_", "kvpacked_"))
 
 
@@ -376,42 +795,54 @@ def _wrap_flash(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def flash_attn_func(*args: Any, **kwargs: Any) -> Any:
-        if _stack and _stack[-1] != _NONE:
-            _see_flash({**dict(zip(names, args)), **kwargs})
-        return original(*args, **kwargs)
+        at = next_call()
+        if at is None:
+            return original(*args, **kwargs)
+        _see_flash({**dict(zip(names, args)), **kwargs}, at)
+        with inside():
+            return original(*args, **kwargs)
 
     return flash_attn_func
 
 
-def _see_flash(given: dict[str, Any]) -> None:
+def _see_flash(given: dict[str, Any], at: Running) -> None:
     left, right = (-1 if w is None else w for w in given.get("window_size") or (-1, -1))
     causal = given.get("causal", False) or right == 0
+    reason = ""
     if given.get("attention_chunk"):
-        raise NotImplementedError("flash-attn with attention_chunk")
+        reason = "attention_chunk"
     if right > 0 or (left >= 0 and not causal):
-        raise NotImplementedError(f"flash-attn with window_size {left, right} that is not causal")
+        reason = f"window_size {left, right} that is not causal"
     if given.get("block_table") is not None or given.get("page_table") is not None:
-        raise NotImplementedError("flash-attn with keys in pages (block_table)")
+        reason = "keys in pages (block_table)"
+    if reason:
+        _skip(f"flash-attn with {reason} is not supported")
+        return
     if "qkv" in given:  # [..., 3, heads, size]
-        q, k = given["qkv"].select(-3, 0), given["qkv"].select(-3, 1)
+        q, k, v = (given["qkv"].select(-3, i) for i in range(3))
+    elif "kv" in given:
+        q, k, v = given["q"], given["kv"].select(-3, 0), given["kv"].select(-3, 1)
     else:
-        q, k = given["q"], given["kv"].select(-3, 0) if "kv" in given else given["k"]
+        q, k, v = (given[x] for x in "qkv")
     limits = [given.get(f"cu_seqlens_{x}", given.get("cu_seqlens")) for x in "qk"]
-    see_one = functools.partial(_see_sequence, given.get("softmax_scale"), causal, max(0, left + 1))
+    see_one = functools.partial(_see_sequence, at, v, given.get("softmax_scale"), causal, max(0, left + 1))
     if limits[0] is None:
         see_one(q, k)
     else:
         _see_sequences(see_one, q, k, limits)
 
 
-def _see_sequence(scale: Optional[float], causal: bool, window: int, q: Tensor, k: Tensor) -> None:
+def _see_sequence(at: Running, v: Any, scale: Optional[float], causal: bool, window: int, q: Tensor, k: Tensor) -> None:
     """q [batch, queries, heads, size], k [batch, keys, heads of keys, size]."""
     mask = Mask(k.shape[1] - q.shape[1], window) if causal else ALL
-    see(q.transpose(1, 2), k.transpose(1, 2), scale, mask)
+    see(q.transpose(1, 2), k.transpose(1, 2), scale, mask, at, v)
 
 
 def _see_each(see_one: Callable[[Tensor, Tensor], None], q: Tensor, k: Tensor, limits: list[Tensor]) -> None:
     """Sequences one after the other, q [all queries, heads, size]: no query sees another's keys."""
+    if threads.own.probe is not None:
+        see_one(q[None], k[None])
+        return
     of_q, of_k = (limit.tolist() for limit in limits)
     for i in range(len(of_q) - 1):
         see_one(q[None, of_q[i] : of_q[i + 1]], k[None, of_k[i] : of_k[i + 1]])
@@ -421,59 +852,74 @@ def _see_each(see_one: Callable[[Tensor, Tensor], None], q: Tensor, k: Tensor, l
 _see_sequences: Callable[..., None] = torch.compiler.disable(_see_each)  # type: ignore[no-untyped-call]
 
 
-def _see_multihead(module: nn.MultiheadAttention, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Where weights are wanted, nn.MultiheadAttention multiplies by itself: its queries and keys are made here."""
-    names = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
-    given = {**dict(zip(names, args)), **kwargs}
-    if not given.get("need_weights", True):
-        return  # scaled_dot_product_attention will be called
-    if module.bias_k is not None or module.add_zero_attn:
-        raise NotImplementedError("nn.MultiheadAttention with bias_kv or zero_attn, and weights wanted")
-    with torch.no_grad():
-        width, heads = module.embed_dim, module.num_heads
-        if module._qkv_same_embed_dim:
-            w_q, w_k = module.in_proj_weight[:width], module.in_proj_weight[width : 2 * width]
-        else:
-            w_q, w_k = module.q_proj_weight, module.k_proj_weight
-        bias = module.in_proj_bias
-        q = F.linear(given["query"], w_q, None if bias is None else bias[:width])
-        k = F.linear(given["key"], w_k, None if bias is None else bias[width : 2 * width])
-        if q.dim() == 2:
-            q, k = q[None], k[None]
-        elif not module.batch_first:
-            q, k = q.transpose(0, 1), k.transpose(0, 1)
-        q, k = (x.reshape(*x.shape[:2], heads, -1).transpose(1, 2) for x in (q, k))
-        tensor = given.get("attn_mask")
-        if tensor is not None:
-            tensor = ~tensor if tensor.dtype == torch.bool else tensor
-            tensor = tensor.reshape(-1, heads, *tensor.shape[-2:]) if tensor.dim() == 3 else _four(tensor)
-        hidden = given.get("key_padding_mask")
-        if hidden is not None:
-            padding = torch.zeros(hidden.shape, device=q.device)
-            padding = padding.masked_fill(hidden, -torch.inf) if hidden.dtype == torch.bool else hidden.float()
-            padding = padding.reshape(-1, 1, 1, padding.shape[-1])
-            tensor = padding if tensor is None else _joined(padding, tensor)
-        see(q, k, None, Mask(tensor=tensor), key)
+# --- diverting ----------------------------------------------------------------------------------------------
+# A function's code is replaced, not its name: whoever has imported or stored the function has it still.
 
 
-# --- replacing ----------------------------------------------------------------------------------------------
+class _Diverted:
+    def __init__(self, restore: Callable[[], None]) -> None:
+        self.restore, self.users = restore, 1
 
-_replaced: dict[Any, Any] = {}  # original function: the one in its place
-_wrapped: set[Any] = set()
+
+_diversions: dict[Any, _Diverted] = {}  # by function, or by (owner, name)
+_lock = threading.Lock()
 
 
-def _replace(owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    original = getattr(owner, name, None)
-    if original is None or original in _wrapped:
-        return
-    if original not in _replaced:
-        _replaced[original] = wrap(original)
-        _wrapped.add(_replaced[original])
-    setattr(owner, name, _replaced[original])
+def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: str = "") -> Any:
+    """Put the wrapped function into the place of the function; what `_restore` wants."""
+    code: Any = getattr(function, "__code__", None)
+    by_name = not isinstance(function, types.FunctionType) or code is None or bool(code.co_freevars)
+    key = (id(owner), name) if by_name else function
+    with _lock:
+        if key in _diversions:
+            _diversions[key].users += 1
+            return key
+        if by_name:
+            if owner is None:
+                return None
+            setattr(owner, name, wrap(function))
+            _diversions[key] = _Diverted(lambda: setattr(owner, name, function))
+            return key
+        original = types.FunctionType(
+            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        original.__kwdefaults__ = function.__kwdefaults__
+        own = f"_maxlogit_{id(function)}"
+        kept = function.__defaults__, function.__kwdefaults__, function.__dict__.get("__signature__")
+        signature = inspect.signature(function)
+        function.__globals__[own] = wrap(original)
+        made: dict[str, Any] = {}
+        exec(f"def {function.__name__}(*args, **kwargs): return {own}(*args, **kwargs)", made)
+        function.__code__ = made[function.__name__].__code__
+        function.__defaults__ = function.__kwdefaults__ = None
+        function.__signature__ = signature
+
+        def restore() -> None:
+            function.__code__ = code
+            function.__defaults__, function.__kwdefaults__ = kept[:2]
+            if kept[2] is None:
+                del function.__signature__
+            else:
+                function.__signature__ = kept[2]
+            del function.__globals__[own]
+
+        _diversions[key] = _Diverted(restore)
+        return key
+
+
+def _restore(key: Any) -> None:
+    with _lock:
+        diverted = _diversions.get(key)
+        if diverted is None:
+            return
+        diverted.users -= 1
+        if not diverted.users:
+            del _diversions[key]
+            diverted.restore()
 
 
 def _python_modules(model: nn.Module) -> Iterator[Any]:
-    """The Python modules that the model's classes come from: what they have imported by name is replaced there."""
+    """The Python modules that the model's classes come from."""
     seen = set()
     for module in model.modules():
         for kind in type(module).__mro__:
@@ -483,38 +929,27 @@ def _python_modules(model: nn.Module) -> Iterator[Any]:
                     yield sys.modules[kind.__module__]
 
 
-def _patch(model: nn.Module) -> None:
-    _replace(F, "scaled_dot_product_attention", _wrap_sdpa)
-    _replace(_flex(), "flex_attention", _wrap_flex)
-    flash = ("flash_attn", "flash_attn.flash_attn_interface", "flash_attn_interface")
-    for owner in (sys.modules[name] for name in flash if name in sys.modules):
+def _divert_all(model: nn.Module) -> list[Any]:
+    torch.overrides.get_overridable_functions()  # PyTorch makes this list once: with its own functions
+    keys = [
+        _divert(F.scaled_dot_product_attention, _wrap_sdpa, F, "scaled_dot_product_attention"),
+        _divert(F.multi_head_attention_forward, _multihead),
+        _divert(_flex().flex_attention, _wrap_flex, _flex(), "flex_attention"),
+    ]
+    for owner in (
+        sys.modules[n] for n in ("flash_attn", "flash_attn.flash_attn_interface", "flash_attn_interface") if n in sys.modules
+    ):
         for name in _FLASH:
-            _replace(owner, name, _wrap_flash)
+            if callable(getattr(owner, name, None)):
+                keys.append(_divert(getattr(owner, name), _wrap_flash, owner, name))
     for owner in _python_modules(model):
         for name, value in list(vars(owner).items()):
-            if callable(value) and _is_known(value):
-                setattr(owner, name, _replaced[value])
-            elif name == "eager_attention_forward":
-                _replace(owner, name, functools.partial(_wrap_interface, name="eager"))
-            elif _is_known(getattr(value, "_torchdynamo_orig_callable", None)):  # torch.compile(flex_attention)
-                _replace(owner, name, _wrap_flex)
-    _patch_interface()
-
-
-def _is_known(value: Any) -> bool:
-    try:
-        return value in _replaced
-    except TypeError:  # what has no hash is none of them
-        return False
-
-
-def _patch_interface() -> None:
-    transformers = sys.modules.get("transformers.modeling_utils")
-    interface = getattr(transformers, "AttentionInterface", None)
-    if interface is None:
-        return
-    for name, function in list(interface._global_mapping.items()):
-        if function not in _wrapped and "paged" not in name:
-            wrapped = _wrap_interface(function, name)
-            _wrapped.add(wrapped)
-            interface._global_mapping[name] = wrapped
+            if name == "eager_attention_forward" and callable(value):
+                keys.append(_divert(value, functools.partial(_wrap_interface, name="eager"), owner, name))
+            elif callable(value) and getattr(value, "_torchdynamo_orig_callable", None) is _flex().flex_attention:
+                keys.append(_divert(value, _wrap_flex, owner, name))  # flex_attention = torch.compile(flex_attention)
+    interface = getattr(sys.modules.get("transformers.modeling_utils"), "AttentionInterface", None)
+    for name, value in getattr(interface, "_global_mapping", {}).items():
+        if "paged" not in name:
+            keys.append(_divert(value, functools.partial(_wrap_interface, name=name)))
+    return [key for key in keys if key is not None]

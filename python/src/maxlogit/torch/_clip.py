@@ -1,23 +1,44 @@
-"""QK-Clip behind any optimiser."""
+"""QK-Clip behind any optimizer."""
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Sequence
-from typing import Any, Optional, Union
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from maxlogit import Recorder
+from maxlogit import MISSING, Recorder, UsageError
 from maxlogit._numbers import clip_factors, clip_factors_mla, clip_rule
-from maxlogit.torch._attention import Reader, attention_of
-from maxlogit.torch._layout import Layouts, Rows, layout_of, norms_of, scale_rows
-from maxlogit.torch._watch import most_heads, reduced
+from maxlogit.torch import _probe
+from maxlogit.torch._attention import NOT_FOUND, Reader, attention_of, clean
+from maxlogit.torch._layout import scale_rows, whole
+from maxlogit.torch._probe import Part, Source
+from maxlogit.torch._ranks import Rows
 
-_MOMENTA = ("momentum_buffer", "exp_avg")  # first moments, by the names of PyTorch's optimisers
+_MOMENTA = ("momentum_buffer", "exp_avg")  # first moments, by the names of PyTorch's optimizers
+_PATIENCE = 3  # clips without effect
+FROZEN = "frozen"
+_ALL = "*"  # where nothing could be found
+Floats = npt.NDArray[np.float32]
+
+
+class CannotClip(UsageError):
+    """The weights of a module do not make its logits in a way that a clip can scale. Names the module, the reason and the
+    remedy."""
+
+
+class _Clipped(NamedTuple):
+    """Rows of a parameter before and after a clip: what comes next shows whether it lasted."""
+
+    part: Part
+    before: Tensor
+    after: Tensor
 
 
 class QKClip:
@@ -29,9 +50,13 @@ class QKClip:
         clip.step()
 
     With S a head's max logit in the forward passes since the last ``step``: where S > tau, gamma = tau / S and the head's
-    logits shrink by gamma. A head of S <= tau, or whose S is not finite, is left as it is. The factors are those of
-    ``maxlogit run``, to the last bit where weights are float32. Called before ``optimizer.step()`` it is the order of
-    ms-swift.
+    logits shrink by gamma. A head of S <= tau, or whose S is not finite, is left as it is. S is without a bias that is added
+    to the scores, which no weight can scale. The factors are those of ``maxlogit run``, to the last bit where weights are
+    float32. Called before ``optimizer.step()`` it is the order of ms-swift.
+
+    **Which weights.** Before the first clip, and again when the model has other parameters, the model runs once more on the
+    batch of a training step, and queries and keys are followed back to the linear layers that make them. If they do not make
+    the logits alone and in proportion, the module is refused. Modules that are not trained are left alone.
 
     Args:
         tau, alpha: threshold; the query weights' share of the exponent, keys take the rest.
@@ -40,9 +65,12 @@ class QKClip:
             ``compensated``.
         mla: where all heads share a rotary key: ``exact`` (Kimi K2), ``kr_layer``, ``kr_head``.
         maximum: ``signed``, or ``absolute``.
-        optimizer: one or several, whose first moments (momentum_buffer, exp_avg) of clipped rows shrink with them.
-        layouts: as in :func:`maxlogit.torch.watch`.
+        optimizer: one or several, whose first moments (momentum_buffer, exp_avg) of clipped rows shrink with them, and their
+            float32 copies of weights.
         recorder: gets ``qk_clip/gamma`` [layer, head] and an event ``clip`` for each head that was clipped.
+        on_unknown: ``raise`` an error for a module that is refused, or ``skip`` it with one warning.
+        on_ineffective: ``raise`` or ``warn`` when three clips of a module had no effect. It is not clipped again.
+        group: the process group of the ranks that train this model.
     """
 
     def __init__(
@@ -56,124 +84,354 @@ class QKClip:
         mla: str = "exact",
         maximum: str = "signed",
         optimizer: Optional[Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]]] = None,
-        layouts: Optional[Layouts] = None,
         recorder: Optional[Recorder] = None,
+        on_unknown: str = "raise",
+        on_ineffective: str = "raise",
+        group: Any = None,
     ) -> None:
         if not tau > 0 or not 0 <= alpha <= 1:
-            raise ValueError(f"tau={tau}, alpha={alpha}: tau is above 0, alpha from 0 to 1")
-        if maximum not in ("signed", "absolute"):
-            raise ValueError(f"maximum={maximum!r}: signed, absolute")
+            raise ValueError(f"tau={tau}, alpha={alpha}: tau must be above 0, alpha from 0 to 1")
+        for name, value, choices in (
+            ("maximum", maximum, ("signed", "absolute")),
+            ("on_unknown", on_unknown, ("raise", "skip")),
+            ("on_ineffective", on_ineffective, ("raise", "warn")),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name}={value!r}: {', '.join(choices)}")
         self._settings = {"tau": tau, "alpha": alpha, "scope": scope, "gqa": gqa, "mla": mla}
         self._rule = clip_rule(tau, alpha, scope, gqa, mla)
-        self._optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer or [])
-        self._layouts = layouts
+        self._optimizers = (
+            [optimizer] if not isinstance(optimizer, Sequence) and optimizer is not None else list(optimizer or [])
+        )
+        self._on_unknown, self._on_ineffective = on_unknown, on_ineffective
+        self._model = model  # the rest has weak references alone
         self._attention = attention_of(model)
-        self._reader = Reader(absolute=maximum == "absolute", norms=True)
+        self._reader = Reader(absolute=maximum == "absolute", bias=False)
         self._attention.readers.append(self._reader)
-        self._order: list[str] = []
-        self._rows: dict[str, list[Rows]] = {}
+        older = self._attention.clip() if self._attention.clip is not None else None
+        if older is not None:
+            warnings.warn("maxlogit: this model has a QKClip already; the new one takes its place", stacklevel=2)
+            older.close()
+            older._replaced = True
+        self._attention.clip = weakref.ref(self)
+        self._rows = Rows(group)
+        # what is known of each row of heads: a Source, FROZEN, or the reason why it is refused
+        self._states: dict[str, Union[Source, str]] = {}
+        self._signature: Any = None
+        self._problem, self._replaced = "", False
+        self._said: set[str] = set()
+        self._pending: dict[str, tuple[Floats, Floats, list[_Clipped]]] = {}
+        self._without_effect: dict[str, int] = {}
         self._recorder = recorder
         self.steps = 0
         self.clips = 0
-        self.gamma: Optional[npt.NDArray[np.float32]] = None
-        self.max_logit: Optional[npt.NDArray[np.float32]] = None
-        """Of the last step, [layer, head]: what became of the logits, and what they were."""
+        self.gamma: Optional[Floats] = None
+        self.max_logit: Optional[Floats] = None
+        """Of the last step, [layer, head]: the factor of the logits, and their maxima before it."""
+        self._attention.prober = self._probe
         if recorder is not None:
             recorder.add_source(self._log)
 
     @property
     def layers(self) -> list[str]:
-        """The modules that are clipped, in the order of the layers."""
-        return list(self._order)
+        """The modules that have attention, in the order of the layers."""
+        return list(self._rows.order)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The modules that are not clipped, and why."""
+        return {row: state for row, state in self._states.items() if isinstance(state, str) and state != FROZEN}
+
+    @property
+    def frozen(self) -> list[str]:
+        """The modules that are left alone, because nothing that makes their logits is trained."""
+        return [row for row, state in self._states.items() if state == FROZEN]
 
     def close(self) -> None:
         """Clip no more."""
-        if self._reader in self._attention.readers:
-            self._attention.readers.remove(self._reader)
+        if self._attention.clip is not None and self._attention.clip() is self:
+            self._attention.clip = None
+            self._attention.prober = None
+        self._attention.release(self._reader)
 
-    def _find(self) -> None:
-        self._order = self._attention.order()
-        if not self._order:
-            raise RuntimeError(
-                "QKClip.step: no attention was seen yet: the model has not run in training mode since QKClip was made, "
-                "or its attention is not of a known kind (see maxlogit.torch.watch)"
-            )
-        for name in self._order:
-            module = self._attention.modules[name]
-            norms = norms_of(module)
-            if norms:
-                raise ValueError(
-                    f"QKClip: {name} ({type(module).__name__}) has {' and '.join(norms)} behind its projections: weights "
-                    "that shrink before a norm change no logit"
-                )
-            heads, _, size = self._attention.shape[name]
-            self._rows[name] = layout_of(name, module, heads, size, self._layouts)
-        self._reader.norms = False
-        normed = [name for name, one in self._reader.one_norm.items() if one]
-        if normed:
+    # --- which parameters ---------------------------------------------------------------------------------
+
+    def verify(self, *args: Any, **kwargs: Any) -> None:
+        """Find the parameters now, by a forward pass of the model with these arguments: where the model runs inside a
+        function that is compiled, ``step`` cannot do it itself."""
+        self._probe(self._attention.model, args, kwargs, all_anew=True)
+
+    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> None:
+        """Before a forward pass of training, as long as something is not known."""
+        rows = [row for row in self._attention.shape if row not in self._states]
+        if (self._states and not rows and not all_anew) or _ALL in self._states:
+            return
+        probe, self._problem = _probe.run(self._attention, module, args, kwargs)
+        for row in (*probe.sources, *probe.reasons, *probe.frozen):
+            self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
+        if not self._states and not self._problem:
+            self._problem = NOT_FOUND
+        if self._problem and not self._states:
+            self._states[_ALL] = self._problem
+
+    def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
+        """Parameters by their path, as a probe names them."""
+        found: dict[str, tuple[nn.Module, str]] = {}
+        for name, module in self._attention.model.named_modules(remove_duplicate=False):
+            for own in module._parameters:
+                found.setdefault(f"{clean(name)}.{own}".lstrip("."), (module, own))
+        return found
+
+    def _has_changed(self) -> bool:
+        """Other parameters than those that were followed: all is to be found anew."""
+        now = [(name, id(p), p.requires_grad) for name, p in self._attention.model.named_parameters(remove_duplicate=False)]
+        before, self._signature = self._signature, now
+        return before is not None and before != now
+
+    def _report(self) -> None:
+        """Say once what is not clipped."""
+        for row, reason in self.refused.items():
+            if row in self._said:
+                continue
+            self._said.add(row)
+            named = f"{row} ({type(self._attention.module(row)).__name__})" if self._is_here(row) else row
+            text = f"QKClip: {named} cannot be clipped: it {reason}"
+            if row == _ALL:
+                text = f"QKClip: nothing can be clipped: {reason}"
+            if self._on_unknown == "raise":
+                self._said.discard(row)
+                raise CannotClip(f"{text}. QKClip(..., on_unknown='skip') leaves it as it is")
+            warnings.warn(text, stacklevel=4)
+        if self.frozen and FROZEN not in self._said:
+            self._said.add(FROZEN)
             warnings.warn(
-                f"QKClip: the queries of {normed[0]} are all of one length. Where a norm stands behind the projections, "
-                "weights that shrink change no logit",
-                stacklevel=3,
+                f"QKClip: {len(self.frozen)} modules are left alone, because their queries and keys are not trained "
+                f"({self.frozen[0]}, ...)",
+                stacklevel=4,
             )
+
+    def _is_here(self, row: str) -> bool:
+        path = self._attention.paths.get(row.split("#")[0])
+        return path is not None and path() is not None
+
+    def weights(self, row: str) -> Optional[tuple[Floats, Floats, int]]:
+        """The rows of the heads' queries and keys, [heads * size, inputs], and the number of heads of keys; None where they
+        are not known, or not of one weight. Of latent attention the content part."""
+        source = self._states.get(row)
+        if not isinstance(source, Source):
+            return None
+        parameters = self._parameters()
+        found = []
+        for role in "qk":
+            blocks = []
+            for parts in source.roles[role]:
+                own = [(p, parameters[p.path]) for p in parts if p.path in parameters]
+                two = [(p, m._parameters[n]) for p, (m, n) in own if m._parameters[n].dim() == 2]  # type: ignore[union-attr]
+                if len(two) != 1:
+                    return None
+                part, parameter = two[0]
+                weight = whole(parameter.detach())  # type: ignore[union-attr]
+                weight = weight.T if part.dim else weight
+                blocks.append(weight[list(part.rows)].float().cpu().numpy())
+            if len({b.shape for b in blocks}) != 1:
+                return None
+            found.append(np.concatenate(blocks))
+        if len(source.roles["q"]) != source.heads:
+            return None  # tensor parallel: some are elsewhere
+        return found[0], found[1], source.groups
+
+    # --- a step -------------------------------------------------------------------------------------------
 
     def step(self) -> int:
         """Clip by the maxima since the last call, on all ranks alike; how many heads were clipped."""
+        if self._replaced:
+            raise RuntimeError("QKClip.step: a later QKClip of the same model has taken the place of this one")
+        if self._reader not in self._attention.readers:
+            return 0
         found = self._reader.take()
-        if not self._order:
-            self._find()
-        heads = most_heads(self._attention, self._order)
+        if self._has_changed():
+            self._states, self._pending = {}, {}
+        for row, problem in self._reader.problems.items():
+            self._states[row] = f"has maxima that are not known: {problem}"
+        unknown = [row for row in found if row not in self._states]
+        if unknown and self._attention.compiled:
+            for row in unknown:
+                self._states[row] = (
+                    "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
+                    "clip.verify(...) once, with the arguments of the model's forward pass"
+                )
+        heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
+        self._states = self._rows.agree(list(heads), heads, self._states)
+        order = self._rows.order
+        if not order:
+            raise RuntimeError(f"QKClip.step: {self._problem or NOT_FOUND}")
+        self._report()
         one = {name: s[1] if self._reader.absolute else s for name, s in found.items()}
-        self.max_logit = reduced(one, self._order, heads)
-        self.gamma = np.full((len(self._order), heads), np.nan, np.float32)
-        for layer, name in enumerate(self._order):
-            own = self._attention.shape[name][0]
-            self.gamma[layer, :own] = self._clip(self._rows[name], self.max_logit[layer, :own])
+        self.max_logit = self._rows.reduce(one)
+        self.gamma = np.full(self.max_logit.shape, MISSING, np.float32)
+        self._check_effect()
+        factors: dict[tuple[str, int], dict[int, float]] = {}
+        shrinks: list[str] = []
+        for i, row in enumerate(order):
+            source, own = self._states.get(row), self._rows.heads[row]
+            if not own:
+                continue
+            if isinstance(source, Source):
+                s = self._largest(row, source)
+                self.gamma[i, :own] = gamma = self._factors(source, s, factors)
+                if source.zeros and (gamma < 1).any():  # now that it is not zero, its scale can be tried
+                    factors = {key: f for key, f in factors.items() if key[0] not in source.parameters}
+                    self.gamma[i, :own] = 1
+                    del self._states[row]
+                elif (gamma < 1).any():
+                    shrinks.append(row)
+            else:
+                self.gamma[i, :own] = 1
+        self._apply(factors, shrinks)
         clipped = int((self.gamma < 1).sum())
         self.steps += 1
         self.clips += clipped
         return clipped
 
-    def _clip(self, rows: list[Rows], s: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        by_role = {r.role: r for r in rows}
-        if "q_rope" in by_role:
+    def _largest(self, row: str, source: Source) -> Floats:
+        """S of each head; rows that share a parameter shrink together, by the smallest factor due."""
+        assert self.max_logit is not None
+        largest = self.max_logit[self._rows.order.index(row), : source.heads].copy()
+        for i, other in enumerate(self._rows.order):
+            state = self._states.get(other)
+            if other != row and isinstance(state, Source) and _share(source, state):
+                largest = np.fmax(largest, self.max_logit[i, : source.heads])
+        return largest
+
+    def _factors(self, source: Source, s: Floats, factors: dict[tuple[str, int], dict[int, float]]) -> Floats:
+        """The factors of rows of parameters, each once; returns those of the logits."""
+        if "q_rope" in source.roles:
             q, k, rope, shared, gamma = clip_factors_mla(s, rule=self._rule)
-            factors = {"q": q, "k": k, "q_rope": rope, "k_rope": np.array([shared], np.float32)}
+            of_role = {"q": q, "k": k, "q_rope": rope, "k_rope": np.array([shared], np.float32)}
         else:
-            q, k, gamma = clip_factors(s, len(by_role["k"].parts), rule=self._rule)
-            factors = {"q": q, "k": k}
-        for role, factor in factors.items():
-            if (factor != 1).any():
-                self._scale(by_role[role], factor)
+            q, k, gamma = clip_factors(s, source.groups, rule=self._rule)
+            of_role = {"q": q, "k": k}
+        for role, heads in source.roles.items():
+            first = source.first if role.startswith("q") else source.first_group if role == "k" else 0
+            for h, parts in enumerate(heads):
+                factor = float(of_role[role][first + h])
+                for part in parts:
+                    if source.roles["q"] == source.roles.get("k"):  # queries are keys
+                        factor = float(np.sqrt(gamma[first + h]))
+                    if factor != 1:
+                        factors.setdefault((part.path, part.dim), {}).update(dict.fromkeys(part.rows, factor))
         return gamma
 
-    def _scale(self, rows: Rows, factor: npt.NDArray[np.float32]) -> None:
-        each = np.ones(rows.weight.shape[rows.dim], np.float32)
-        for (first, count), f in zip(rows.parts, factor):
-            each[first : first + count] = f
-        for parameter, dim in ((rows.weight, rows.dim), (rows.bias, 0)):
-            if parameter is None:
-                continue
-            scale_rows(parameter, dim, each)
-            for optimizer in self._optimizers:
-                for name in _MOMENTA:
-                    moment = optimizer.state.get(parameter, {}).get(name)
-                    if moment is not None:
-                        scale_rows(moment, dim, each)
+    def _apply(self, factors: dict[tuple[str, int], dict[int, float]], shrinks: list[str]) -> None:
+        parameters = self._parameters() if factors else {}
+        clipped: dict[str, list[_Clipped]] = {}
+        for (path, dim), of_rows in factors.items():
+            if path not in parameters:
+                continue  # of another pipeline stage
+            module, own = parameters[path]
+            parameter = module._parameters[own]
+            assert parameter is not None
+            each = np.ones(parameter.shape[dim], np.float32)
+            each[list(of_rows)] = list(of_rows.values())
+            part = Part(path, dim, tuple(sorted(of_rows)))
+            before = _rows_of(parameter, part)
+            for tensor in (*self._masters(parameter), *self._moments(parameter), parameter):
+                scale_rows(tensor, dim, each)
+            record = _Clipped(part, before, _rows_of(parameter, part))
+            for row in shrinks:
+                state = self._states[row]
+                if isinstance(state, Source) and path in state.parameters and parameter.dim() > 1:
+                    clipped.setdefault(row, []).append(record)
+        assert self.max_logit is not None and self.gamma is not None
+        for row in shrinks:
+            i = self._rows.order.index(row)
+            self._pending[row] = self.max_logit[i].copy(), self.gamma[i].copy(), clipped.get(row, [])
 
-    def _log(self, step: int) -> None:
-        if self._recorder is None or self.gamma is None:
-            return
+    def _states_of(self, parameter: Tensor) -> Iterator[dict[str, Any]]:
+        for optimizer in self._optimizers:
+            state = getattr(optimizer, "state", {})
+            if parameter in state:
+                yield state[parameter]
+
+    def _moments(self, parameter: Tensor) -> list[Tensor]:
+        found = [state.get(name) for state in self._states_of(parameter) for name in _MOMENTA]
+        return [moment for moment in found if moment is not None]
+
+    def _masters(self, parameter: Tensor) -> list[Tensor]:
+        """Copies of a narrow weight in float32 that an optimizer keeps: tensors that are the weight when they are rounded."""
+        if parameter.dtype not in (torch.bfloat16, torch.float16):
+            return []
+        candidates = [x for state in self._states_of(parameter) for x in state.values() if isinstance(x, Tensor)]
+        for optimizer in self._optimizers:
+            candidates += [p for group in optimizer.param_groups for p in group["params"] if p is not parameter]
+        found = []
+        for x in candidates:
+            if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter):
+                found += [x, *self._moments(x)]
+        return found
+
+    # --- whether it lasts ---------------------------------------------------------------------------------
+
+    def _check_effect(self) -> None:
+        """A head that was clipped must have shrunk by now, if the optimizer's step cannot explain why it has not."""
+        assert self.max_logit is not None
+        pending, self._pending = self._pending, {}
+        parameters = self._parameters() if pending else {}
+        for row, (s, gamma, records) in pending.items():
+            i = self._rows.order.index(row)
+            now = self.max_logit[i, : len(s)]
+            if np.isnan(now).all():
+                self._pending[row] = s, gamma, records  # not seen since
+                continue
+            sums = np.zeros(3)
+            for part, before, after in records:
+                module, own = parameters.get(part.path, (None, ""))
+                parameter = None if module is None else module._parameters[own]
+                if parameter is not None:
+                    x = _rows_of(parameter, part)
+                    sums += [float((a - b).square().sum()) for a, b in ((x, before), (x, after), (before, after))]
+            to_before, to_after, clip = np.sqrt(self._rows.sum(sums))
+            h = int(np.nanargmin(np.where(np.isnan(gamma), 1, gamma)))
+            undone = to_before < 0.5 * to_after
+            no_effect = to_after < 0.5 * clip and now[h] > s[h] * np.sqrt(gamma[h])
+            self._without_effect[row] = self._without_effect.get(row, 0) + 1 if undone or no_effect else 0
+            if self._without_effect[row] < _PATIENCE:
+                continue
+            reason = (
+                "its weights are again as before each clip: the optimizer has copies of its own (float32 master weights). "
+                "Give it to QKClip(optimizer=...)"
+                if undone
+                else f"its weights shrink, and its logits do not ({s[h]:.4g}, clipped by {gamma[h]:.4g}, is {now[h]:.4g} now)"
+            )
+            self._states[row] = reason
+            text = f"QKClip: {_PATIENCE} clips of {row} had no effect, and it is not clipped again: {reason}"
+            self._said.add(row)
+            if self._on_ineffective == "raise":
+                raise CannotClip(text)
+            warnings.warn(text, stacklevel=3)
+
+    # --- rows ---------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _logged(self) -> list[str]:
+        """The rows of the file."""
+        assert self.gamma is not None and self._recorder is not None
         self._recorder.define(
             "qk_clip/gamma",
             self.gamma.shape,
             long_name="QK-Clip factor",
             definition="factor by which QK-Clip scaled the head's logits in this step; 1 where it did not",
         )
-        self._recorder.axis("layer", self._order)
-        self._recorder.put("qk_clip/gamma", self.gamma)
-        for layer, head in zip(*np.nonzero(self.gamma < 1)):
-            self._recorder.event(step, "clip", int(layer), int(head), float(self.gamma[layer, head]))
+        self._recorder.axis("layer", self._rows.order)
+        return list(self._rows.order)
+
+    def _log(self, step: int) -> None:
+        if self._recorder is None or self.gamma is None:
+            return
+        gamma = fit(self.gamma, self._rows.order, self._logged)
+        self._recorder.put("qk_clip/gamma", gamma)
+        for layer, head in zip(*np.nonzero(gamma < 1)):
+            self._recorder.event(step, "clip", int(layer), int(head), float(gamma[layer, head]))
         self.gamma = None
 
     # --- state --------------------------------------------------------------------------------------------
@@ -183,8 +441,42 @@ class QKClip:
         return {"steps": self.steps, "clips": self.clips, **self._settings}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Counts go on; a rule that is not the one of now is an error, for a run goes on as it began."""
+        """Counts go on. A rule that is not this one's is an error, because a run goes on as it began."""
         other = {key: state[key] for key in self._settings if key in state and state[key] != self._settings[key]}
         if other:
             raise ValueError(f"QKClip: the state has {other}, this one {self._settings}")
         self.steps, self.clips = int(state["steps"]), int(state["clips"])
+
+
+def _share(a: Source, b: Source) -> bool:
+    if a.parameters.isdisjoint(b.parameters):
+        return False
+    rows = {(p.path, r) for heads in a.roles.values() for parts in heads for p in parts for r in p.rows}
+    return any((p.path, r) in rows for heads in b.roles.values() for parts in heads for p in parts for r in p.rows)
+
+
+def fit(values: Any, order: list[str], rows: list[str]) -> Any:
+    """Values of rows in the order of a file, whose number of rows is what it was when it began."""
+    if order == rows:
+        return values
+    found = np.full((len(rows), values.shape[1]), MISSING, values.dtype)
+    for i, row in enumerate(rows):
+        if row in order:
+            found[i] = values[order.index(row)]
+    return found
+
+
+def _equal(master: Tensor, parameter: Tensor) -> bool:
+    with torch.no_grad():
+        master, parameter = (x.to_local() if hasattr(x, "to_local") else x for x in (master, parameter))
+        return master.shape == parameter.shape and torch.equal(master.to(parameter.dtype), parameter)
+
+
+def _rows_of(parameter: Tensor, part: Part) -> Tensor:
+    """A copy, of a sharded parameter of the piece that is here."""
+    with torch.no_grad():
+        x = parameter.detach()
+        if hasattr(x, "to_local"):
+            local: Tensor = x.to_local()
+            return local.clone().float()
+        return x.index_select(part.dim, torch.tensor(part.rows, device=x.device)).float()

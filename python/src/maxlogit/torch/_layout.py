@@ -171,23 +171,6 @@ def layout_of(name: str, module: nn.Module, heads: int, size: int, layouts: Opti
         raise UnknownLayout(f"{name} ({type(module).__name__}) {problem}{_HOW.format(name=name)}") from None
 
 
-def norms_of(module: nn.Module) -> list[str]:
-    """Norms of queries or keys behind their projections: what scales these weights changes no logit."""
-    names = [f"{x}_{norm}" for norm in ("norm", "layernorm", "layer_norm") for x in ("q", "k", "query", "key", "qk")]
-    return [name for name in names if _has(module, name) and not isinstance(getattr(module, name), nn.Identity)]
-
-
-def have_one_norm(q: Tensor) -> bool:
-    """Queries [batch, heads, queries, size] are all of one length, head by head: what a norm without a gain leaves."""
-    if q.shape[0] * q.shape[2] < 8 or torch._C._functorch.is_functorch_wrapped_tensor(q):
-        return False
-    if bool((q == q[:1, :, :1]).all()):  # all of them are one
-        return False
-    norms = torch.linalg.vector_norm(q.detach().float(), dim=-1)
-    low, high = norms.amin((0, 2)), norms.amax((0, 2))
-    return bool(((high > 0) & (high - low <= 0.01 * high)).all())
-
-
 def whole(x: Tensor) -> Tensor:
     """A sharded tensor as one, on every rank."""
     full = getattr(x, "full_tensor", None)

@@ -16,6 +16,8 @@ from maxlogit import _library as library
 # Scores of a chunk: so many numbers at most; a processor's cache holds them.
 CHUNK = {"cpu": 1 << 17}
 CHUNK_ELSEWHERE = 1 << 26
+# A pair to which so little or less is added is masked: -1e4 (-9984 in bfloat16), -1e9 and the smallest number are in use.
+MASKED = -9000.0
 
 
 class Mask(NamedTuple):
@@ -42,25 +44,35 @@ def _hidden(mask: Mask, first: int, end: int, begin: int, until: int, device: to
     return hidden | (key <= own - mask.window) if mask.window else hidden
 
 
-def _apply_tensor(scores: Tensor, mask: Tensor, batch: int, heads: slice, first: int, end: int) -> None:
-    """In place; scores [heads, queries, keys], mask [batch or 1, heads or 1, queries or 1, keys or more]."""
+def _apply_tensor(scores: Tensor, mask: Tensor, batch: int, heads: slice, first: int, end: int, bias: bool) -> None:
+    """In place; scores [heads, queries, keys], mask [batch or 1, heads or 1, queries or 1, keys or more]. Without bias only
+    the pairs that the mask hides change."""
     part = mask[batch if mask.shape[0] > 1 else 0, ..., : scores.shape[-1]]
     part = part[heads] if part.shape[0] > 1 else part
     part = part[:, first:end] if part.shape[1] > 1 else part
     if part.dtype == torch.bool:
         scores.masked_fill_(~part, -math.inf)
         return
-    # some write the smallest number where they mean -inf
-    seen = part > torch.finfo(part.dtype).min / 2
-    scores.add_(part.float()).masked_fill_(~seen, -math.inf)
+    if bias:
+        scores.add_(part.float())
+    scores.masked_fill_(part <= MASKED, -math.inf)
 
 
 @torch.no_grad()
-def max_logits(q: Tensor, k: Tensor, *, scale: Optional[float] = None, mask: Mask = ALL, absolute: bool = False) -> Tensor:
+def max_logits(
+    q: Tensor,
+    k: Tensor,
+    *,
+    scale: Optional[float] = None,
+    mask: Mask = ALL,
+    absolute: bool = False,
+    bias: bool = True,
+) -> Tensor:
     """The signed maximum of scale q . k over the batch and all pairs that the mask allows, [heads] float32, or with
     ``absolute`` that and the largest absolute value, [2, heads]; -inf (0) of a head without pairs, NaN where one is NaN.
 
-    q [batch, heads, queries, size], k [batch, kv_heads, keys, size]; products are in float32 whatever q and k are.
+    A number that the mask adds counts, if ``bias`` is true; -9000 and less hide the pair. q [batch, heads, queries, size],
+    k [batch, kv_heads, keys, size]; products are in float32 whatever q and k are.
     """
     batch, heads, queries, size = q.shape
     groups, keys = k.shape[1:3]
@@ -78,7 +90,7 @@ def max_logits(q: Tensor, k: Tensor, *, scale: Optional[float] = None, mask: Mas
             # every key's head with its queries' heads: [batch * groups, ...]
             scaled = (q.float() * scale).reshape(-1, each, queries, size)
             turned = k.float().reshape(-1, keys, size).transpose(1, 2)
-            _look(scaled, turned, mask, groups, found, absolute)
+            _look(scaled, turned, mask, groups, found, absolute, bias)
     found = found.view(2, batch, heads).amax(1) if batch else found.new_full((2, heads), -math.inf)
     return torch.stack((found[0], found[1].clamp(min=0))) if absolute else found[0]
 
@@ -140,7 +152,7 @@ def _ask_library(q: Tensor, k: Tensor, scale: float, mask: Mask, found: Tensor) 
     _on_threads(work, found.shape[1])
 
 
-def _look(q: Tensor, k: Tensor, mask: Mask, groups: int, found: Tensor, absolute: bool) -> None:
+def _look(q: Tensor, k: Tensor, mask: Mask, groups: int, found: Tensor, absolute: bool, bias: bool = True) -> None:
     """q [n, each, queries, size], k [n, size, keys]; found [2, n, each] grows."""
     n, each, queries, size = q.shape
     keys = k.shape[2]
@@ -170,7 +182,7 @@ def _look(q: Tensor, k: Tensor, mask: Mask, groups: int, found: Tensor, absolute
             if alone:
                 b, g = divmod(i, groups)
                 if mask.tensor is not None:
-                    _apply_tensor(scores[0], mask.tensor, b, slice(g * each, (g + 1) * each), first, end)
+                    _apply_tensor(scores[0], mask.tensor, b, slice(g * each, (g + 1) * each), first, end, bias)
                 if mask.modify is not None:
                     seen = mask.modify(scores, (b, g * each, first))
                     scores.masked_fill_(seen == -math.inf, -math.inf)

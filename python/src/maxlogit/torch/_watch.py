@@ -6,65 +6,59 @@ from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from maxlogit import MISSING, Recorder, spectra
-from maxlogit.torch._attention import Attention, Reader, attention_of
-from maxlogit.torch._layout import Layouts, Rows, blocks, layout_of
+from maxlogit.torch._attention import NOT_FOUND, Attention, Reader, attention_of, warn_once
+from maxlogit.torch._clip import fit
+from maxlogit.torch._layout import Layouts, UnknownLayout, blocks, layout_of
+from maxlogit.torch._ranks import Rows
 
 DEFINITION = (
     "signed maximum over the batch and the positions that the mask allows of scale times query times key, as they enter "
-    "attention, before any cap, over all forward passes in training since the row before; from outside of the model, in "
-    "float32"
+    "attention, with a bias that is added, before any cap, over all forward passes in training since the row before; from "
+    "outside of the model, in float32"
 )
 
 
-def reduced(found: dict[str, Tensor], order: list[str], heads: int) -> npt.NDArray[np.float32]:
-    """The maxima as [modules, heads] over all ranks; MISSING of what a module has not."""
-    device = next(iter(found.values())).device if found else torch.device("cpu")
-    table = torch.full((len(order), heads), -torch.inf, device=device)
-    for i, name in enumerate(order):
-        if name in found:
-            table[i, : found[name].shape[-1]] = found[name]
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        # whether NaN is above all depends on the backend
-        broken = torch.isnan(table).float()
-        table = table.nan_to_num(nan=torch.inf, posinf=torch.inf, neginf=-torch.inf)
-        torch.distributed.all_reduce(table, torch.distributed.ReduceOp.MAX)
-        torch.distributed.all_reduce(broken, torch.distributed.ReduceOp.MAX)
-        table = table.masked_fill(broken > 0, torch.nan)
-    result: npt.NDArray[np.float32] = table.cpu().numpy()
-    result[np.isneginf(result)] = MISSING
-    return result
-
-
-def most_heads(attention: Attention, order: list[str]) -> int:
-    return max(attention.shape[name][0] for name in order)
-
-
 class Watch:
-    """Made by :func:`watch`."""
+    """Made by :func:`watch`. A context manager: its end is `close`."""
 
     def __init__(
-        self, model: nn.Module, recorder: Recorder, every: int, spectra_every: int, layouts: Optional[Layouts]
+        self,
+        model: nn.Module,
+        recorder: Recorder,
+        every: int,
+        spectra_every: int,
+        layouts: Optional[Layouts],
+        on_error: str,
+        group: Any,
     ) -> None:
         if every < 1 or spectra_every < 0:
-            raise ValueError(f"every={every}, spectra_every={spectra_every}")
+            raise ValueError(f"every={every}, spectra_every={spectra_every}: at least 1, and 0 or more")
+        if on_error not in ("warn", "raise"):
+            raise ValueError(f"on_error={on_error!r}: warn, raise")
+        self.model = model  # the rest has weak references alone
         self.attention = attention_of(model)
         self.recorder = recorder
-        self.every, self.spectra_every, self.layouts = every, spectra_every, layouts
-        self.reader = Reader()
-        self.order: list[str] = []
+        self.every, self.spectra_every, self.layouts, self.on_error = every, spectra_every, layouts, on_error
+        self.reader = Reader(strict=on_error == "raise")
+        self.rows = Rows(group)
+        self.order: list[str] = []  # of the file
         self._last = recorder.last_step
         self.reader.active = (self._last + 1) % every == 0
         self.attention.readers.append(self.reader)
         recorder.add_source(self._log)
 
     def close(self) -> None:
-        """Look no more."""
-        if self.reader in self.attention.readers:
-            self.attention.readers.remove(self.reader)
+        """Look no more. The last one to look at a model takes every trace from it."""
+        self.attention.release(self.reader)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
     # --- rows ---------------------------------------------------------------------------------------------
 
@@ -81,21 +75,33 @@ class Watch:
         self.reader.active = (step + stride) % self.every == 0 or stride >= self.every
 
     def _put_maxima(self) -> None:
+        attention = self.attention
         found = self.reader.take()
+        if not found and attention.only_eval:
+            warn_once(attention, "rows are missing, because the model is in eval mode: call model.train() before training")
+        heads = {row: attention.heads_of(row) for row in attention.order()}
+        self.rows.agree(list(heads), heads)
         if not self.order:
-            self.order = self.attention.order()
-            if not self.order:
-                raise RuntimeError(
-                    "maxlogit.torch.watch: no attention was seen since it began. Known are scaled_dot_product_attention, "
-                    "nn.MultiheadAttention, flex_attention, transformers' attention interface and flash-attn, called "
-                    "within the watched model in training mode; where a model multiplies by itself, call "
-                    "maxlogit.torch.see(q, k, scale=..., causal=...) there"
-                )
-            self.heads = most_heads(self.attention, self.order)
+            if not self.rows.order:
+                if self.on_error == "raise":
+                    raise RuntimeError(f"maxlogit.torch.watch: {NOT_FOUND}")
+                if not self.reader.problems and not attention.only_eval:
+                    warn_once(attention, NOT_FOUND)
+                return
+            self.order = list(self.rows.order)
+            self.heads = max(self.rows.heads.values())
             shape = (len(self.order), self.heads)
             self.recorder.define("attn/max_logit", shape, unit="nat", long_name="max logit", definition=DEFINITION)
             self.recorder.axis("layer", self.order)
-        self.recorder.put("attn/max_logit", reduced(found, self.order, self.heads))
+        late = [row for row in self.rows.order if row not in self.order or self.rows.heads[row] > self.heads]
+        if late:
+            warn_once(
+                attention, f"{late[0]} has attention, or more heads, only since the first row was written: it has no row"
+            )
+        table = self.rows.reduce(found)
+        if late:
+            table = np.pad(table, ((0, 0), (0, max(0, self.heads - table.shape[1]))), constant_values=MISSING)
+        self.recorder.put("attn/max_logit", fit(table, self.rows.order, self.order)[:, : self.heads])
 
     def _put_spectra(self) -> None:
         layers = len(self.order)
@@ -107,10 +113,15 @@ class Watch:
                 series[layer, : len(of)] = values[of]
 
         for layer, name in enumerate(self.order):
-            heads, _, size = self.attention.shape[name]
-            rows = {r.role: r for r in layout_of(name, self.attention.modules[name], heads, size, self.layouts)}
-            q, k = _stacked(rows["q"]), _stacked(rows["k"])
-            groups = len(rows["k"].parts)
+            if name not in self.attention.shape:
+                continue
+            try:
+                heads, q, k, groups = projections(self.attention, name, self.layouts)
+            except (ValueError, np.linalg.LinAlgError) as problem:
+                if self.on_error == "raise":
+                    raise
+                warn_once(self.attention, f"no spectra of {name} and the like: it {problem}. spectra_every=0 asks for none")
+                continue
             put("head_q", layer, spectra(q, heads), range(heads))
             put("head_k", layer, spectra(k, groups), [h * groups // heads for h in range(heads)])
             # of latent attention the two have inputs of their own
@@ -134,8 +145,30 @@ class Watch:
             self.recorder.put(series, values)
 
 
-def _stacked(rows: Rows) -> npt.NDArray[np.float32]:
-    return np.concatenate(blocks(rows))
+def projections(
+    attention: Attention, row: str, layouts: Optional[Layouts]
+) -> tuple[int, npt.NDArray[np.float32], npt.NDArray[np.float32], int]:
+    """Heads, their rows of the query projection, those of the key projection, heads of keys: as a clip has found them, or as
+    a layout or the names of the projections say, of the module or of one around it."""
+    heads, _, size = attention.shape[row]
+    clip = attention.clip() if attention.clip is not None else None
+    told = clip.weights(row) if clip is not None and not layouts else None
+    if told is not None:
+        q, k, groups = told
+        return heads, q, k, groups
+    own = path = row.split("#")[0]
+    problem: Optional[UnknownLayout] = None
+    while True:
+        for name in dict.fromkeys((own, path)) if path in attention.paths else ():
+            try:
+                rows = {r.role: r for r in layout_of(name, attention.module(path), heads, size, layouts)}
+                q, k = (np.concatenate(blocks(rows[role])) for role in "qk")
+                return heads, q, k, len(rows["k"].parts)
+            except UnknownLayout as other:
+                problem = problem or other
+        if not path:
+            raise problem or UnknownLayout(f"{row} is not a module of the model")
+        path = path.rpartition(".")[0]
 
 
 def watch(
@@ -144,16 +177,19 @@ def watch(
     every: int = 1,
     spectra_every: int = 100,
     layouts: Optional[Layouts] = None,
+    *,
+    on_error: str = "warn",
+    group: Any = None,
 ) -> Watch:
     """Record the max logits of a model's attention, layer by layer and head by head, with every ``recorder.log``.
 
     Found are ``F.scaled_dot_product_attention``, ``nn.MultiheadAttention``, ``flex_attention``, the attention interface of
     transformers, flash-attn's functions; what multiplies by itself calls :func:`maxlogit.torch.see`. Series, by layer (the
-    modules that have attention, with their paths) and head:
+    modules that have attention, with their paths; ``PATH#2`` is the second call in one pass) and head:
 
     - ``attn/max_logit`` [layer, head], nat: the signed maximum over the batch and the allowed positions of the softmax's
-      input before any cap, its scale included. Exact: from queries and keys as they enter, products in float32. Of all
-      forward passes in training since the row before, on all ranks; validation (``model.eval()``) does not count.
+      input before any cap, its scale and a bias included. Exact: from queries and keys as they enter, products in float32.
+      Of all forward passes in training since the row before, on all ranks; validation (``model.eval()``) does not count.
     - every ``spectra_every`` steps (0: never) ``head_q/...``, ``head_k/...``, ``head_qk/...`` [layer, head]: norms, entropy
       and ranks of each head's rows of the query and key projections, and of the form that makes its logits.
 
@@ -162,5 +198,7 @@ def watch(
         recorder: where rows go. Each process has one, with its rank, and all of them log.
         every: look at steps that are multiples of it; others cost nothing.
         layouts: where projections are fused in a way that is not known: a layout by module's name (see `Fused`).
+        on_error: ``warn`` once about what cannot be seen, or ``raise``.
+        group: the process group of the ranks that train this model.
     """
-    return Watch(model, recorder, every, spectra_every, layouts)
+    return Watch(model, recorder, every, spectra_every, layouts, on_error, group)

@@ -1,0 +1,544 @@
+"""Which parameters produce a head's logits: found by experiment. The model runs once more, and each output of a linear layer
+begins a graph of its own. Queries and keys that enter attention are followed back to the outputs that they depend on."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from maxlogit.torch import _attention
+from maxlogit.torch._attention import Attention, Running, clean, plain_call, see_bmm, see_sdpa, threads
+from maxlogit.torch._layout import part_of_heads
+from maxlogit.torch._logits import Mask
+
+Ints = npt.NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """Rows of a parameter, which has its outputs in dimension ``dim``; ``path`` as `named_parameters` gives it, cleaned."""
+
+    path: str
+    dim: int
+    rows: tuple[int, ...]
+
+
+class Source(NamedTuple):
+    """Where the logits of a row of heads come from: for each role the parts of each head (of ``k``: of each key head).
+    Roles as in `Rows`. first: the first head (of keys) that is here, if others are on other ranks. zeros: some query or key
+    was zero, so that its scale could not be tried."""
+
+    heads: int
+    groups: int
+    roles: dict[str, list[tuple[Part, ...]]]
+    first: int = 0
+    first_group: int = 0
+    zeros: bool = False
+
+    @property
+    def parameters(self) -> set[str]:
+        return {part.path for parts in self.roles.values() for head in parts for part in head}
+
+
+class Refused(Exception):
+    """Why the logits of a module cannot be clipped."""
+
+
+class Frozen(Exception):
+    """Nothing that makes the logits is trained."""
+
+
+class _Weight(NamedTuple):
+    parameter: Optional[nn.Parameter]
+    dim: int
+    first: int  # of the parameter's outputs, the first that is used
+    why: str  # it is no parameter
+
+
+class _Output(NamedTuple):
+    leaf: Tensor
+    weight: _Weight
+    bias: Optional[_Weight]
+
+
+def _as_weight(x: Any, dim: int) -> _Weight:
+    """A parameter, or rows of one (a view); dim: of its outputs."""
+    if isinstance(x, nn.Parameter):
+        return _Weight(x, dim, 0, "")
+    base = getattr(x, "_base", None)
+    if isinstance(base, nn.Parameter) and base.is_contiguous() and base.dim() == x.dim() <= 2:
+        first = x.storage_offset() - base.storage_offset()
+        if base.dim() == 1:
+            return _Weight(base, 0, first, "")
+        if x.stride(dim) == base.stride(0) and (base.shape[1] == 1 or x.stride(1 - dim) == 1):
+            whole = first % base.stride(0) == 0 and x.shape[1 - dim] == base.shape[1]
+            return _Weight(base if whole else None, 0, first // base.stride(0), "a part of the inputs of a parameter")
+        if x.stride(dim) == 1 and x.stride(1 - dim) == base.stride(0):
+            whole = first < base.stride(0) and x.shape[1 - dim] == base.shape[0]
+            return _Weight(base if whole else None, 1, first, "a part of the inputs of a parameter")
+    return _Weight(
+        None, dim, 0, "a weight that is computed in each forward pass (a parametrization, a quantized weight, FSDP1)"
+    )
+
+
+_LINEAR = {F.linear}
+_ADDMM = {torch.addmm, Tensor.addmm}
+_MATMUL = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
+
+
+class Probe(TorchFunctionMode):
+    """One more pass of a model, without effect on it."""
+
+    def __init__(self, attention: Attention) -> None:
+        super().__init__()
+        self.attention = attention
+        self.sources: dict[str, Source] = {}
+        self.reasons: dict[str, str] = {}
+        self.frozen: set[str] = set()
+        self.outputs: dict[int, _Output] = {}
+        self.owners: dict[int, str] = {}
+        self.claims: dict[int, set[int]] = {}  # of a parameter: outputs of it that make queries or keys
+        self.uses: dict[int, dict[int, tuple[int, int]]] = {}  # of a parameter: all of its outputs, first row and count
+        self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
+
+    # --- while the model runs -----------------------------------------------------------------------------
+
+    def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if threads.own.at is not None and threads.own.at.place is None:  # inside of attention
+            return func(*args, **kwargs)
+        if func is _attention._sdpa:
+            with torch.enable_grad():
+                see_sdpa(*args, **kwargs)
+            with torch.no_grad():
+                return func(*args, **kwargs)
+        if func is torch.bmm or func is torch.baddbmm:
+            with torch.enable_grad():
+                see_bmm(func, args)
+        # a checkpoint saves nothing, and would compute it again: here its hooks are not the innermost
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+            out = func(*args, **kwargs)
+            weight, bias = self._weight_of(func, args, kwargs)
+            if weight is None or not isinstance(out, Tensor) or not out.is_floating_point():
+                return out
+            leaf = out.detach().requires_grad_()
+        output = _Output(leaf, weight, bias)
+        self.outputs[id(leaf)] = output
+        for part in (weight, bias):
+            if part is not None and part.parameter is not None:
+                self.uses.setdefault(id(part.parameter), {})[id(leaf)] = part.first, _local(leaf).shape[-1]
+        return leaf
+
+    def _weight_of(self, func: Any, args: Any, kwargs: Any) -> tuple[Optional[_Weight], Optional[_Weight]]:
+        if func in _LINEAR:
+            given = {**dict(zip(("input", "weight", "bias"), args)), **kwargs}
+            bias = given.get("bias")
+            return _as_weight(given["weight"], 0), None if bias is None else _as_weight(bias, 0)
+        if func in _ADDMM and len(args) == 3:
+            weight = _as_weight(args[2], 1)
+            return (weight, _as_weight(args[0], 0)) if weight.parameter is not None else (None, None)
+        if func in _MATMUL and len(args) == 2 and isinstance(args[1], Tensor) and args[1].dim() == 2:
+            weight = _as_weight(args[1], 1)
+            return (weight, None) if weight.parameter is not None else (None, None)
+        return None, None
+
+    def _owner(self, parameter: nn.Parameter) -> str:
+        if id(parameter) not in self.owners:  # FSDP has others while a module runs
+            for name, module in self.attention.model.named_modules(remove_duplicate=False):
+                for own, p in module._parameters.items():
+                    if p is not None:
+                        self.owners.setdefault(id(p), f"{clean(name)}.{own}".lstrip("."))
+        return self.owners.get(id(parameter), "")
+
+    def see(self, row: str, q: Tensor, k: Tensor, v: Any, scale: Optional[float], mask: Mask) -> None:
+        with torch._C.DisableTorchFunction(), torch.enable_grad():
+            try:
+                source = self._source(row, q, k, v)
+                old = self.sources.get(row)
+                if old is not None and old._replace(zeros=source.zeros) != source:
+                    raise Refused("is run several times, and other parameters make its logits each time")
+                self.sources[row] = source
+            except Refused as problem:
+                self.reasons[row] = str(problem)
+            except Frozen:
+                self.frozen.add(row)
+            except Exception as problem:
+                self.reasons[row] = f"cannot be followed back to its projections ({type(problem).__name__}: {problem})"
+
+    # --- one call of attention ----------------------------------------------------------------------------
+
+    def _source(self, row: str, q: Tensor, k: Tensor, v: Any) -> Source:
+        for what, x in (("queries", q), ("keys", k)):
+            if torch._C._functorch.is_functorch_wrapped_tensor(x) or x.is_nested:
+                raise Refused(f"has {what} that are nested, or under torch.func")
+        local_q, local_k, _ = plain_call(q, k, Mask())
+        heads, groups, size = local_q.shape[1], local_k.shape[1], local_q.shape[3]
+        follow = _Follow(self)
+        of_q = [follow.head("queries", q, h) for h in range(heads)]
+        of_k = [follow.head("keys", k, g) for g in range(groups)]
+        if isinstance(v, Tensor) and v.is_floating_point() and v.requires_grad:
+            values = follow.rows(v, v.detach())
+        else:
+            values = {}
+        paths = {key[0] for found in (*of_q, *of_k) for key in found}
+        self._check_parameters(paths, follow)
+        each = heads // groups
+        keys_of = [of_k[h // each] for h in range(heads)]
+        for found in (*of_q, *of_k):
+            for key, rows in found.items():
+                if np.intersect1d(rows, values.get(key, rows[:0])).size:
+                    raise Refused(f"makes values with the rows of {self._said(key[0])} that make queries or keys")
+        if not _disjoint(of_q):
+            raise Refused("has queries that depend on the rows of several heads")
+        roles, group_count = self._roles(follow, q, k, of_q, keys_of, size)
+        for found in (*of_q, *of_k):
+            for key, own in found.items():
+                by_row = self.made_by.setdefault(key[0], {})
+                by_row[row] = np.union1d(by_row.get(row, own[:0]), own)
+        for parameter, leaves in follow.claimed.items():
+            self.claims.setdefault(parameter, set()).update(leaves)
+        rank, ranks = part_of_heads(self.attention.module(row), heads, size)
+        self._shift(roles, rank, ranks)
+        return Source(ranks * heads, ranks * group_count, roles, rank * heads, rank * group_count, follow.zeros)
+
+    def _shift(self, roles: dict[str, list[tuple[Part, ...]]], rank: int, ranks: int) -> None:
+        """Rows of a parameter that lies in pieces begin where the own piece does."""
+        for heads in roles.values():
+            for i, parts in enumerate(heads):
+                heads[i] = tuple(
+                    p._replace(rows=tuple(r + rank * self.local_rows[p.path] for r in p.rows))
+                    if ranks > 1 and p.path in self.local_rows
+                    else p
+                    for p in parts
+                )
+
+    @property
+    def local_rows(self) -> dict[str, int]:
+        """Outputs of parameters that lie in pieces along them, by path: so many are here."""
+        found = {}
+        for output in self.outputs.values():
+            for weight in (output.weight, output.bias):
+                p = None if weight is None else weight.parameter
+                placements = getattr(p, "placements", ())
+                if p is not None and any(x.is_shard(0) for x in placements):
+                    found[self._owner(p)] = p.to_local().shape[0]  # type: ignore[attr-defined]
+        return found
+
+    def _said(self, parameter: int) -> str:
+        for output in self.outputs.values():
+            for weight in (output.weight, output.bias):
+                if weight is not None and weight.parameter is not None and id(weight.parameter) == parameter:
+                    return self._owner(weight.parameter) or "a parameter that is not the model's"
+        return "a parameter"
+
+    def _check_parameters(self, ids: set[int], follow: _Follow) -> None:
+        trained: list[str] = []
+        frozen: list[str] = []
+        for parameter in (follow.parameters[i] for i in ids):
+            path = self._owner(parameter)
+            if not path:
+                raise Refused("is made by a parameter that is not one of the model's")
+            if not parameter.is_floating_point() or parameter.layout != torch.strided:
+                raise Refused(f"is made by {path}, whose numbers are {parameter.dtype}: no plain floating-point weight")
+            kind = type(parameter)
+            if kind is not nn.Parameter and not hasattr(parameter, "placements"):
+                raise Refused(f"is made by {path}, a {kind.__name__}: no plain floating-point weight")
+            (trained if parameter.requires_grad else frozen).append(path)
+        if frozen and not trained:
+            raise Frozen
+        if frozen:
+            raise Refused(
+                f"is made by {sorted(trained)[0]}, which is trained, and {sorted(frozen)[0]}, which is frozen: a clip would "
+                "have to change both. Merge the adapter, or train the frozen weight"
+            )
+
+    def _roles(
+        self, follow: _Follow, q: Tensor, k: Tensor, of_q: list[_Rows], keys_of: list[_Rows], size: int
+    ) -> tuple[dict[str, list[tuple[Part, ...]]], int]:
+        distinct: list[_Rows] = []
+        index = []
+        for found in keys_of:
+            same = [i for i, other in enumerate(distinct) if _equal(found, other)]
+            if not same:
+                distinct.append(found)
+            index.append(same[0] if same else len(distinct) - 1)
+        groups, heads = len(distinct), len(of_q)
+        if any(_both(a, b) for a, b in zip(of_q, keys_of)) and not (
+            groups == heads and all(_equal(a, b) for a, b in zip(of_q, keys_of))
+        ):
+            raise Refused("has queries and keys that share some of their rows")
+        if _disjoint(distinct):
+            if heads % groups or index != [h * groups // heads for h in range(heads)]:
+                raise Refused("has keys that are shared by heads that do not stand side by side")
+            return {"q": [follow.parts(f) for f in of_q], "k": [follow.parts(f) for f in distinct]}, groups
+        # latent attention: rows that all heads share, and rows of their own
+        shared = distinct[0]
+        for found in distinct[1:]:
+            shared = _both(shared, found)
+        own = [_without(found, shared) for found in distinct]
+        if not shared or groups != heads or not all(own) or not _disjoint(own):
+            raise Refused("has keys that share rows in a way that QK-Clip has no rule for")
+        each = heads // k.shape[1]
+        where = torch.zeros(size, dtype=torch.bool)
+        for first, end in _rotary(follow, k, shared, 0, size):
+            where[first:end] = True
+        rope = [follow.rows(q[:, h][..., where.to(q.device)], None) for h in range(heads)]
+        content = [follow.rows(q[:, h][..., ~where.to(q.device)], None) for h in range(heads)]
+        if not _disjoint([*rope, *content]) or each != 1:
+            raise Refused("has latent queries whose rows are content and position at once")
+        return {
+            "q": [follow.parts(f) for f in content],
+            "q_rope": [follow.parts(f) for f in rope],
+            "k": [follow.parts(f) for f in own],
+            "k_rope": [follow.parts(shared)],
+        }, heads
+
+    # --- after it -----------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """A parameter that makes something else, too, may not be scaled."""
+        for parameter, by_row in self.made_by.items():
+            path = self._said(parameter)
+            for leaf, (first, count) in self.uses.get(parameter, {}).items():
+                for row, rows in by_row.items():
+                    if leaf not in self.claims[parameter] and ((rows >= first) & (rows < first + count)).any():
+                        self.refuse(row, f"is made by {path}, which is also used outside of its queries and keys")
+            # heads of several rows that share a parameter shrink together
+            names = [row for row in by_row if row in self.sources]
+            if not _aligned([self.sources[name] for name in names]):
+                for name in names:
+                    self.refuse(name, f"has heads that share rows of {path} with other heads ({', '.join(names)})")
+        for row in self.reasons:
+            self.sources.pop(row, None)
+
+    def refuse(self, row: str, reason: str) -> None:
+        self.reasons.setdefault(row, reason)
+
+
+_Key = tuple[int, int]  # parameter's id, dimension of its outputs
+_Rows = dict[_Key, Ints]
+
+
+def _equal(a: _Rows, b: _Rows) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+def _both(a: _Rows, b: _Rows) -> _Rows:
+    found = {key: np.intersect1d(a[key], b[key]) for key in a.keys() & b.keys()}
+    return {key: rows for key, rows in found.items() if rows.size}
+
+
+def _without(a: _Rows, b: _Rows) -> _Rows:
+    found = {key: np.setdiff1d(rows, b.get(key, rows[:0])) for key, rows in a.items()}
+    return {key: rows for key, rows in found.items() if rows.size}
+
+
+def _disjoint(of_heads: list[_Rows]) -> bool:
+    seen: dict[_Key, set[int]] = {}
+    for found in of_heads:
+        for key, rows in found.items():
+            if not seen.setdefault(key, set()).isdisjoint(rows.tolist()):
+                return False
+            seen[key].update(rows.tolist())
+    return True
+
+
+def _aligned(sources: list[Source]) -> bool:
+    """Heads of several sources have the same rows of a parameter, or none in common. A key counts as all of its heads."""
+    owners: dict[tuple[str, int], tuple[int, int]] = {}
+    for source in sources:
+        for role, of_heads in source.roles.items():
+            per = source.heads // max(1, len(of_heads))
+            for i, parts in enumerate(of_heads):
+                span = (0, source.heads) if role == "k_rope" else (i, 1) if role.startswith("q") else (i * per, per)
+                for part in parts:
+                    for r in part.rows:
+                        if owners.setdefault((part.path, r), span) != span:
+                            return False
+    return True
+
+
+def _rotary(follow: _Follow, k: Tensor, shared: _Rows, first: int, end: int) -> Iterator[tuple[int, int]]:
+    """Coordinates of keys that the shared rows make, by halving."""
+    found = follow.rows(k[:, :1, :, first:end], None)
+    if not _both(found, shared):
+        return
+    if not _without(found, shared):
+        yield first, end
+    elif end - first == 1:
+        raise Refused("has latent keys whose coordinates mix content and position")
+    else:
+        middle = (first + end) // 2
+        yield from _rotary(follow, k, shared, first, middle)
+        yield from _rotary(follow, k, shared, middle, end)
+
+
+class _Follow:
+    """What one call's queries and keys depend on."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe = probe
+        self.parameters: dict[int, nn.Parameter] = {}
+        self.claimed: dict[int, set[int]] = {}
+        self.zeros = False
+        self._leaves: dict[Any, list[Tensor]] = {}
+
+    def _leaves_of(self, x: Tensor) -> list[Tensor]:
+        """Outputs of linear layers, and parameters, that a tensor depends on."""
+        if x.grad_fn is None:
+            return [x] if x.requires_grad else []
+        if x.grad_fn in self._leaves:
+            return self._leaves[x.grad_fn]
+        found: dict[int, Tensor] = {}
+        seen: set[Any] = set()
+        todo: list[Any] = [x.grad_fn]
+        while todo:
+            node = todo.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            if hasattr(node, "variable"):
+                found[id(node.variable)] = node.variable
+            todo.extend(next_node for next_node, _ in node.next_functions)
+        self._leaves[x.grad_fn] = list(found.values())
+        return self._leaves[x.grad_fn]
+
+    def _grads(self, x: Tensor, along: Tensor) -> tuple[list[Tensor], tuple[Optional[Tensor], ...], float]:
+        leaves = self._leaves_of(x)
+        if not leaves:
+            return [], (), 0.0
+        with torch.enable_grad():
+            s = (_local(x).float() * _local(along).float()).sum()
+        grads = torch.autograd.grad(s, leaves, retain_graph=True, allow_unused=True)
+        return leaves, grads, float(s.detach())
+
+    def head(self, what: str, x: Tensor, h: int) -> _Rows:
+        """Rows that make a head, alone and in proportion."""
+        part = x[:, h] if type(x) is Tensor else _local(x)[:, h]
+        along = part.detach()
+        zero = not bool(along.any())
+        if zero:
+            self.zeros = True
+            along = torch.randn_like(along)
+        leaves, grads, s = self._grads(part, along)
+        rows: _Rows = {}
+        total = 0.0
+        for leaf, grad in zip(leaves, grads):
+            if grad is None or not bool(_local(grad).any()):
+                continue
+            output = self.probe.outputs.get(id(leaf))
+            share = float((_local(grad).double() * _local(leaf).detach().double()).sum())
+            if output is None:
+                name = self.probe._owner(leaf) if isinstance(leaf, nn.Parameter) else ""
+                if name and not zero and abs(share - s) <= 1e-3 * abs(s):
+                    continue  # a gain that is multiplied with all of it
+                raise Refused(
+                    f"has {what} that {name or 'another tensor'} changes behind the projections, or that no plain linear "
+                    "layer makes (a norm with a gain, a bias that is added, a convolution)"
+                )
+            total += share
+            self._add(rows, output, _local(grad))
+        if not rows:
+            raise Refused(f"has {what} that no linear layer of the model makes in a way that can be followed")
+        tolerance = 1e-3 if x.dtype in (torch.float32, torch.float64) and _whole(leaves) else 3e-2
+        if not zero and not abs(total - s) <= tolerance * abs(s):
+            raise Refused(
+                f"has {what} that are not in proportion to the outputs of their projections (a norm between them and the "
+                f"logits, or something added: {total / s:.3g} of the expected share)"
+            )
+        return rows
+
+    def rows(self, x: Tensor, along: Optional[Tensor]) -> _Rows:
+        """Rows that a tensor depends on."""
+        x = _local(x) if type(x) is not Tensor else x
+        along = torch.randn_like(x.detach()) if along is None else _local(along)
+        rows: _Rows = {}
+        leaves, grads, _ = self._grads(x, along)
+        for leaf, grad in zip(leaves, grads):
+            output = self.probe.outputs.get(id(leaf))
+            if grad is not None and output is not None and output.weight.parameter is not None:
+                self._add(rows, output, _local(grad), claim=False)
+        return rows
+
+    def _add(self, rows: _Rows, output: _Output, grad: Tensor, claim: bool = True) -> None:
+        some = (grad.reshape(-1, grad.shape[-1]) != 0).any(0).nonzero()[:, 0].cpu().numpy()
+        for weight in (output.weight, output.bias):
+            if weight is None:
+                continue
+            if weight.parameter is None:
+                raise Refused(f"is made by {weight.why}, which a clip cannot write to")
+            key = id(weight.parameter), weight.dim
+            self.parameters[key[0]] = weight.parameter
+            rows[key] = np.union1d(rows.get(key, some[:0]), some + weight.first)
+            if claim:
+                self.claimed.setdefault(key[0], set()).add(id(output.leaf))
+
+    def parts(self, rows: _Rows) -> tuple[Part, ...]:
+        found = (Part(self.probe._owner(self.parameters[i]), dim, tuple(own.tolist())) for (i, dim), own in rows.items())
+        return tuple(sorted(found))
+
+
+def _local(x: Tensor) -> Tensor:
+    return x.to_local() if hasattr(x, "to_local") else x
+
+
+def _whole(leaves: list[Tensor]) -> bool:
+    return all(x.dtype in (torch.float32, torch.float64) for x in leaves)
+
+
+# --- the pass -----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _untouched(model: nn.Module) -> Iterator[None]:
+    """Random numbers and buffers are afterwards as before."""
+    devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
+    own, numpys = random.getstate(), np.random.get_state()
+    buffers = [(b, b.detach().clone()) for b in model.buffers()]
+    with torch.random.fork_rng(devices):
+        try:
+            yield
+        finally:
+            random.setstate(own)
+            np.random.set_state(numpys)
+            with torch.no_grad():
+                for buffer, value in buffers:
+                    if not torch.equal(buffer, value):
+                        buffer.copy_(value)
+
+
+@contextlib.contextmanager
+def _not_compiled() -> Iterator[None]:
+    stance = getattr(torch.compiler, "set_stance", None)  # from PyTorch 2.6 on
+    with stance("force_eager") if stance is not None else contextlib.nullcontext():
+        yield
+
+
+def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Probe, str]:
+    """Run a module of the model once more; what was found, and why it failed where it did."""
+    probe, problem = Probe(attention), ""
+    before = threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe
+    place = module.__dict__.get("_maxlogit_place")
+    try:
+        with _untouched(attention.model), _not_compiled(), probe, torch.enable_grad():
+            threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe = (
+                Running(place, None, 0),
+                probe,
+                None,
+                probe,
+            )
+            module.forward(*args, **kwargs)
+    except Exception as error:
+        problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"
+    finally:
+        threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe = before
+    probe.finish()
+    return probe, problem

@@ -1,0 +1,745 @@
+"""QK-Clip of every shape of attention: after one clip the same input gives S gamma, or the clip was refused and nothing is
+written. S is the softmax's input without what is added to it, in double, from the queries and keys that enter."""
+
+import math
+import unittest
+import warnings
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+except ImportError:
+    raise unittest.SkipTest("no PyTorch here") from None
+
+import maxlogit.torch as mt
+
+WIDTH, HEADS, SIZE, T = 24, 4, 6, 10
+
+
+class Base(nn.Module):
+    """Attention that keeps what enters it. project(x) gives queries, keys, values [batch, heads, positions, size]."""
+
+    def __init__(self, heads=HEADS, groups=0, bias=True):
+        super().__init__()
+        self.heads, self.groups, self.entered = heads, groups or heads, []
+        self.make(bias)
+
+    def make(self, bias):
+        self.q_proj = nn.Linear(WIDTH, self.heads * SIZE, bias)
+        self.k_proj = nn.Linear(WIDTH, self.groups * SIZE, bias)
+        self.v_proj = nn.Linear(WIDTH, self.groups * SIZE, bias)
+
+    def split(self, y, heads):
+        return y.unflatten(-1, (heads, SIZE)).transpose(1, 2)
+
+    def project(self, x):
+        return (
+            self.split(self.q_proj(x), self.heads),
+            self.split(self.k_proj(x), self.groups),
+            self.split(self.v_proj(x), self.groups),
+        )
+
+    def attend(self, q, k, v, mask=None):
+        self.entered.append((q.detach(), k.detach(), None if mask is None else mask.detach()))
+        y = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=q.shape[1] != k.shape[1])
+        return y.transpose(1, 2).flatten(2)
+
+    def forward(self, x):
+        return self.attend(*self.project(x))
+
+    def logits(self, x, call=0, absolute=False):
+        """[heads]: the definition."""
+        self.entered.clear()
+        with torch.no_grad():
+            self(x)
+        q, k, mask = self.entered[call]
+        k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
+        s = q.double() @ k.double().transpose(-1, -2) * q.shape[-1] ** -0.5
+        if mask is not None:
+            hidden = ~mask if mask.dtype == torch.bool else mask <= -9000
+            s = s.masked_fill(hidden, 0 if absolute else -math.inf)
+        return (s.abs() if absolute else s).amax((0, 2, 3))
+
+
+class Fused(Base):
+    def make(self, bias):
+        self.whatever = nn.Linear(WIDTH, (self.heads + 2 * self.groups) * SIZE, bias)
+
+    def project(self, x):
+        parts = self.whatever(x).split([n * SIZE for n in (self.heads, self.groups, self.groups)], -1)
+        return (self.split(y, n) for y, n in zip(parts, (self.heads, self.groups, self.groups)))
+
+
+class ByHeads(Base):
+    """As GPT-NeoX and BLOOM have it."""
+
+    def make(self, bias):
+        self.query_key_value = nn.Linear(WIDTH, 3 * self.heads * SIZE, bias)
+
+    def project(self, x):
+        return self.query_key_value(x).unflatten(-1, (self.heads, 3, SIZE)).permute(3, 0, 2, 1, 4)
+
+
+class BySize(Base):
+    """'b t (d k h) -> k b h t d': no head's rows stand together."""
+
+    def make(self, bias):
+        self.qkv = nn.Linear(WIDTH, 3 * self.heads * SIZE, bias)
+
+    def project(self, x):
+        return self.qkv(x).unflatten(-1, (SIZE, 3, self.heads)).permute(3, 0, 4, 1, 2)
+
+
+class OutputsLast(Base):
+    """GPT-2's Conv1D, and a bare parameter."""
+
+    def make(self, bias):
+        self.w, self.b = nn.Parameter(torch.randn(WIDTH, 2 * self.heads * SIZE) / 5), nn.Parameter(torch.randn(48))
+        self.w_v = nn.Parameter(torch.randn(WIDTH, self.heads * SIZE))
+
+    def project(self, x):
+        y = torch.addmm(self.b, x.flatten(0, 1), self.w).view(*x.shape[:2], -1)
+        return (*(self.split(z, self.heads) for z in y.chunk(2, -1)), self.split(x @ self.w_v, self.heads))
+
+
+class Transposed(Base):
+    def project(self, x):
+        return (self.split(x @ p.weight.T, self.heads) for p in (self.q_proj, self.k_proj, self.v_proj))
+
+
+class Repeated(Base):
+    """Keys are expanded before they enter, and positions rotated."""
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        angle = torch.arange(x.shape[1])[:, None] * torch.tensor([1.0, 0.3, 0.1])
+
+        def turn(y):
+            a, b = y[..., ::2], y[..., 1::2]
+            return torch.cat((a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()), -1)
+
+        return turn(q), *(y.repeat_interleave(self.heads // self.groups, 1) for y in (turn(k), v))
+
+
+class Latent(Base):
+    """All heads share a part of the key."""
+
+    def make(self, bias):
+        self.down, self.up = nn.Linear(WIDTH, 5 + 2, bias), nn.Linear(5, self.heads * (4 + SIZE), bias)
+        self.q_proj = nn.Linear(WIDTH, self.heads * SIZE, bias)
+
+    def project(self, x):
+        small, shared = self.down(x).split((5, 2), -1)
+        k, v = self.split_of(self.up(F.layer_norm(small, (5,))), 4 + SIZE).split((4, SIZE), -1)
+        q = self.split_of(self.q_proj(x), SIZE)
+        k = torch.cat((k, shared[:, None].expand(-1, self.heads, -1, -1)), -1)
+        return q, k, v
+
+    def split_of(self, y, size):
+        return y.unflatten(-1, (self.heads, size)).transpose(1, 2)
+
+
+class Streams(Base):
+    """Two streams of tokens in one attention, each with projections of its own."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.other = nn.ModuleList(nn.Linear(WIDTH, self.heads * SIZE) for _ in range(3))
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        others = (self.split(p(x.flip(1)), self.heads) for p in self.other)
+        return (torch.cat(pair, 2) for pair in zip((q, k, v), others))
+
+
+class TwoCalls(Base):
+    """Attention to itself and to others, of other numbers of heads."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.cross = nn.ModuleList(nn.Linear(WIDTH, 2 * SIZE) for _ in range(3))
+
+    def forward(self, x):
+        y = super().forward(x)
+        return y.sum() + self.attend(*(self.split(p(x), 2) for p in self.cross)).sum()
+
+
+class CallsShare(Base):
+    def forward(self, x):
+        return super().forward(x) + super().forward(2 * x.flip(-1))
+
+
+class QueriesAreKeys(Base):
+    def make(self, bias):
+        super().make(bias)
+        self.k_proj = self.q_proj
+
+
+class OneParameter(Base):
+    def make(self, bias):
+        super().make(bias)
+        self.k_proj.weight, self.k_proj.bias = self.q_proj.weight, self.q_proj.bias
+
+
+class Adapter(nn.Module):
+    """As peft writes it."""
+
+    def __init__(self, base, train_base=False):
+        super().__init__()
+        self.base_layer = base.requires_grad_(train_base)
+        self.lora_A, self.lora_B = nn.Linear(WIDTH, 2, bias=False), nn.Linear(2, base.out_features, bias=False)
+
+    def forward(self, x):
+        return self.base_layer(x) + 0.7 * self.lora_B(self.lora_A(x))
+
+
+class Adapted(Base):
+    names, train_base = "qk", False
+
+    def make(self, bias):
+        super().make(bias)
+        for name in "qkv":
+            p = getattr(self, f"{name}_proj").requires_grad_(self.train_base)
+            if name in self.names:
+                setattr(self, f"{name}_proj", Adapter(p, self.train_base))
+
+
+class AdaptedWhole(Adapted):
+    train_base = True
+
+
+class AdaptedValues(Adapted):
+    names = "v"
+
+
+class Normed(Base):
+    """Norms of any name, and of none."""
+
+    kind = staticmethod(lambda: nn.RMSNorm(SIZE))
+
+    def make(self, bias):
+        super().make(bias)
+        self.zq, self.zk = self.kind(), self.kind()
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return self.zq(q), self.zk(k), v
+
+
+class NormedKeys(Normed):
+    def project(self, x):
+        q, k, v = Base.project(self, x)
+        return q, self.zk(k), v
+
+
+class Lengthless(Base):
+    def project(self, x):
+        q, k, v = super().project(x)
+        return F.normalize(q, dim=-1), F.normalize(k, dim=-1), v
+
+
+class Shifted(Base):
+    """As Transformer-XL: something is added to queries."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.r = nn.Parameter(torch.randn(self.heads, 1, SIZE))
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q + self.r, k, v
+
+
+class ShiftedByNothing(Shifted):
+    def make(self, bias):
+        super().make(bias)
+        nn.init.zeros_(self.r)
+
+
+class Gained(Shifted):
+    """A gain is harmless."""
+
+    def project(self, x):
+        q, k, v = Base.project(self, x)
+        return q * self.r[:, :, :1], k, v
+
+
+class Mixed(Base):
+    """Talking heads."""
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return torch.einsum("bhtd,hg->bgtd", q, torch.eye(self.heads) + 0.1), k, v
+
+
+class KeysAreValues(Base):
+    def project(self, x):
+        q, k, _ = super().project(x)
+        return q, k, k
+
+
+class Elsewhere(Base):
+    """The key weight has another purpose."""
+
+    def forward(self, x):
+        return super().forward(x) + F.linear(x, self.k_proj.weight)
+
+
+class Convolved(Base):
+    def make(self, bias):
+        super().make(bias)
+        self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=1)
+
+    def project(self, x):
+        _, k, v = super().project(x)
+        return self.split(self.conv(x.transpose(1, 2)).transpose(1, 2), self.heads), k, v
+
+
+class Narrow(Base):
+    """Weights of 8 bits."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.w = nn.Parameter((30 * torch.randn(self.heads * SIZE, WIDTH)).to(torch.int8), requires_grad=False)
+
+    def project(self, x):
+        _, k, v = super().project(x)
+        return self.split(F.linear(x, self.w.float() / 50), self.heads), k, v
+
+
+class Parametrized(Base):
+    def make(self, bias):
+        super().make(bias)
+        nn.utils.parametrizations.weight_norm(self.q_proj)
+
+
+class Biased(Base):
+    """A bias is added to scores: of positions (ALiBi), learned (T5), with a mask."""
+
+    least = -1e4
+
+    def make(self, bias):
+        super().make(bias)
+        self.relative = nn.Parameter(40 * torch.randn(self.heads, 2 * T))
+
+    def forward(self, x):
+        at = torch.arange(T)
+        bias = self.relative[:, at[:, None] - at + T]
+        return self.attend(*self.project(x), bias.masked_fill(at > at[:, None], self.least))
+
+
+class BiasedLess(Biased):
+    least = -1e9
+
+
+class Zeros(Base):
+    """As some begin."""
+
+    def make(self, bias):
+        super().make(bias)
+        nn.init.zeros_(self.q_proj.weight)
+        nn.init.zeros_(self.q_proj.bias)
+
+
+class Multihead(Base):
+    def make(self, bias):
+        self.inner = nn.MultiheadAttention(WIDTH, self.heads, batch_first=True)
+
+    def forward(self, x):
+        w, b = (p.chunk(3) for p in (self.inner.in_proj_weight, self.inner.in_proj_bias))
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            self.entered.append((*(self.split(F.linear(x, w[i], b[i]), self.heads) for i in range(2)), None))
+        return self.inner(x, x, x)[0]
+
+
+class Other(nn.Module):
+    """Attention in a module of its own."""
+
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class Inner(Base):
+    def make(self, bias):
+        super().make(bias)
+        self.attend_ = Other()
+
+    def attend(self, q, k, v, mask=None):
+        self.entered.append((q.detach(), k.detach(), None))
+        return self.attend_(q, k, v)
+
+
+EXACT = {
+    "plain": Base,
+    "keys are shared": lambda: Base(groups=2),
+    "one key": lambda: Base(groups=1),
+    "fused": Fused,
+    "fused, keys are shared": lambda: Fused(groups=2),
+    "head for head": ByHeads,
+    "coordinate for coordinate": BySize,
+    "outputs last": OutputsLast,
+    "transposed": Transposed,
+    "repeated": lambda: Repeated(groups=2),
+    "latent": Latent,
+    "streams": Streams,
+    "two calls": TwoCalls,
+    "calls share": CallsShare,
+    "queries are keys": QueriesAreKeys,
+    "one parameter": OneParameter,
+    "an adapter and its base": AdaptedWhole,
+    "a gain": Gained,
+    "a bias in the scores": Biased,
+    "a bias in the scores, less": BiasedLess,
+    "nn.MultiheadAttention": Multihead,
+    "attention in an inner module": Inner,
+}
+REFUSED = {
+    "an adapter on a frozen base": (Adapted, "frozen"),
+    "norms": (Normed, "not in proportion"),
+    "layer norms": (lambda: type("N", (Normed,), {"kind": staticmethod(lambda: nn.LayerNorm(SIZE))})(), "behind the proj"),
+    "a norm of keys": (NormedKeys, "keys that are not in proportion"),
+    "no norm that is a module": (Lengthless, "not in proportion"),
+    "something added": (Shifted, "behind the projections"),
+    "nothing added yet": (ShiftedByNothing, "behind the projections"),
+    "heads are mixed": (Mixed, "rows of several heads"),
+    "keys are values": (KeysAreValues, "makes values"),
+    "a weight with another purpose": (Elsewhere, "also used outside"),
+    "a convolution": (Convolved, "no plain linear layer"),
+    "8 bits": (Narrow, "computed in each forward pass"),
+    "a parametrization": (Parametrized, "computed in each forward pass"),
+}
+
+
+def made(kind):
+    torch.manual_seed(3)
+    model = kind()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if p.is_floating_point() and "zq" not in name and "zk" not in name and name != "r":
+                p.mul_(3)
+    return model.train(), torch.randn(3, T, WIDTH)
+
+
+def values(model):
+    return {name: x.clone() for name, x in model.state_dict().items()}
+
+
+class Shapes(unittest.TestCase):
+    def clipped(self, model, x, **options):
+        clip = mt.QKClip(model, **options)
+        model(x)
+        clip.step()
+        clip.close()
+        return clip
+
+    def test_exact(self):
+        for name, kind in EXACT.items():
+            for options in ({}, {"alpha": 0.2}, {"scope": "layer"}, {"maximum": "absolute"}, {"gqa": "compensated"}):
+                with self.subTest(name, **options):
+                    model, x = made(kind)
+                    absolute = "maximum" in options
+                    calls = 2 if name in ("two calls", "calls share") else 1
+                    before = [model.logits(x, call, absolute) for call in range(calls)]
+                    tau = float(before[0].sort().values[1:3].mean())
+                    clip = self.clipped(model, x, tau=tau, **options)
+                    self.assertEqual(clip.refused, {})
+                    self.assertGreater(clip.clips, 0)
+                    for call in range(calls):
+                        gamma = torch.from_numpy(clip.gamma[call, : len(before[call])]).double()
+                        if not absolute:
+                            s = torch.from_numpy(clip.max_logit[call, : len(before[call])]).double()
+                            torch.testing.assert_close(s, before[call], rtol=1e-5, atol=1e-5)
+                        torch.testing.assert_close(
+                            model.logits(x, call, absolute), before[call] * gamma, rtol=2e-5, atol=1e-5
+                        )
+                        if name != "calls share" and options != {"scope": "layer"}:
+                            torch.testing.assert_close(gamma, (tau / before[call]).clamp(max=1), rtol=1e-5, atol=1e-5)
+
+    def test_refused(self):
+        for name, (kind, reason) in REFUSED.items():
+            with self.subTest(name):
+                model, x = made(kind)
+                before = values(model)
+                with self.assertRaisesRegex(mt.CannotClip, f"{type(model).__name__}.* cannot be clipped: it .*{reason}"):
+                    self.clipped(model, x, tau=0.01)
+                model, x = made(kind)
+                clip = mt.QKClip(model, tau=0.01, on_unknown="skip")
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    for _ in range(3):
+                        model(x)
+                        self.assertEqual(clip.step(), 0)
+                self.assertEqual(sum("cannot be clipped" in str(w.message) for w in said), 1)
+                self.assertEqual(len(clip.refused), 1)
+                for key, value in model.state_dict().items():
+                    torch.testing.assert_close(value, before[key], rtol=0, atol=0)
+
+    def test_what_is_not_trained_is_left_alone(self):
+        for kind in (AdaptedValues, lambda: Base().requires_grad_(False)):
+            model, x = made(kind)
+            before = values(model)
+            clip = mt.QKClip(model, tau=0.01)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(3):
+                    model(x)
+                    self.assertEqual(clip.step(), 0)
+            self.assertEqual(sum("left alone" in str(w.message) for w in said), 1)
+            self.assertEqual(clip.frozen, [""])
+            for key, value in model.state_dict().items():
+                torch.testing.assert_close(value, before[key], rtol=0, atol=0)
+
+    def test_parameters_that_layers_share(self):
+        """Each is scaled once, by the smallest factor due."""
+        torch.manual_seed(0)
+        model = nn.Module()
+        model.one, model.two, model.alone = Base(), Base(), Base()
+        model.two.q_proj, model.two.k_proj.weight = model.one.q_proj, model.one.k_proj.weight
+        model.two.k_proj.bias = model.one.k_proj.bias
+        x = 4 * torch.randn(2, T, WIDTH)
+        model.forward = lambda x: (model.one(x), model.two(2 * x), model.alone(x))
+        parts = ((model.one, x), (model.two, 2 * x), (model.alone, x))
+        before = [part.logits(y) for part, y in parts]
+        tau = float(before[1].sort().values[1:3].mean())
+        clip = mt.QKClip(model.train(), tau=tau)
+        model(x)
+        clip.step()
+        clip.close()
+        gamma = torch.from_numpy(clip.gamma).double()
+        torch.testing.assert_close(gamma[0], gamma[1])
+        torch.testing.assert_close(gamma[0], (tau / torch.maximum(before[0], before[1])).clamp(max=1))
+        for i, (part, y) in enumerate(parts):
+            torch.testing.assert_close(part.logits(y), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
+
+    def test_a_module_that_runs_twice(self):
+        model, x = made(Base)
+        outer = nn.Module()
+        outer.inner = model
+        outer.forward = lambda x: model(model(x) + x) + model(3 * x)
+        clip = mt.QKClip(outer.train(), tau=1)
+        outer(x)
+        s = torch.stack([(q.double() @ k.double().mT * SIZE**-0.5).amax((0, 2, 3)) for q, k, _ in model.entered]).amax(0)
+        clip.step()
+        torch.testing.assert_close(torch.from_numpy(clip.max_logit[0]).double(), s, rtol=1e-5, atol=1e-5)
+        clip.close()
+        torch.testing.assert_close(model.logits(3 * x).amax(), torch.tensor(1.0).double(), rtol=0.5, atol=0.5)
+
+    def test_other_parameters_are_found_again(self):
+        def assign(model):
+            model.load_state_dict({k: 2 * v for k, v in model.state_dict().items()}, assign=True)
+
+        def replace(model):
+            model.q_proj = nn.Linear(WIDTH, HEADS * SIZE)
+            nn.init.normal_(model.q_proj.weight)
+
+        def freeze(model):
+            model.requires_grad_(False)
+
+        def adapt(model):
+            model.q_proj = Adapter(model.q_proj)
+
+        for change in (assign, replace, freeze, adapt):
+            model, x = made(Base)
+            clip = mt.QKClip(model, tau=0.5, on_unknown="skip")
+            model(x)
+            self.assertGreater(clip.step(), 0)
+            change(model)
+            before, frozen = values(model), not model.k_proj.weight.requires_grad
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(2):  # the first finds them
+                    s = model.logits(x)
+                    clip._reader.take()
+                    model(x)
+                    clip.step()
+            after = model.logits(x)
+            if frozen or change is adapt:
+                for key, value in model.state_dict().items():
+                    torch.testing.assert_close(value, before[key], rtol=0, atol=0)
+                self.assertTrue(clip.frozen or clip.refused)
+            else:
+                torch.testing.assert_close(after, s.clamp(max=0.5), rtol=1e-5, atol=1e-5)
+
+    def test_zeros_are_tried_when_they_are_none(self):
+        """Of zeros nothing shows whether a norm stands behind."""
+
+        class NormedZeros(Zeros):
+            def project(self, x):
+                q, k, v = super().project(x)
+                return F.rms_norm(q, (SIZE,)), k, v
+
+        for kind, works in ((Zeros, True), (NormedZeros, False)):
+            model, x = made(kind)
+            clip = mt.QKClip(model, tau=0.5)
+            model(x)
+            self.assertEqual(clip.step(), 0)
+            nn.init.normal_(model.q_proj.weight)
+            model(x)
+            self.assertEqual(clip.step(), 0)  # it was not tried yet
+            model(x)
+            if works:
+                self.assertGreater(clip.step(), 0)
+                self.assertLessEqual(float(model.logits(x).max()), 0.5001)
+            else:
+                with self.assertRaisesRegex(mt.CannotClip, "not in proportion"):
+                    clip.step()
+
+    def test_a_second_one_takes_the_place_of_the_first(self):
+        model, x = made(Base)
+        s = model.logits(x)
+        first = mt.QKClip(model, tau=1)
+        with self.assertWarnsRegex(UserWarning, "has a QKClip already"):
+            second = mt.QKClip(model, tau=1)
+        model(x)
+        with self.assertRaisesRegex(RuntimeError, "has taken the place"):
+            first.step()
+        second.step()
+        torch.testing.assert_close(model.logits(x), s.clamp(max=1), rtol=1e-5, atol=1e-5)
+
+    def test_the_model_is_as_before(self):
+        """What finds the parameters leaves random numbers, buffers and gradients alone."""
+
+        class Noisy(Base):
+            def make(self, bias):
+                super().make(bias)
+                self.norm = nn.BatchNorm1d(WIDTH)
+
+            def forward(self, x):
+                return super().forward(F.dropout(self.norm(x.transpose(1, 2)).transpose(1, 2), 0.5))
+
+        found = []
+        for clips in (False, True):
+            model, x = made(Noisy)
+            clip = mt.QKClip(model, tau=1e6) if clips else None
+            torch.manual_seed(1)
+            y = model(x)
+            y.sum().backward()
+            found.append([y.detach(), *(p.grad for p in model.parameters()), *model.buffers()])
+            self.assertTrue(clip is None or (clip.step() == 0 and not clip.refused))
+        for a, b in zip(*found):
+            torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+    def test_inside_compiled_code(self):
+        for how in ("whole", "in place", "a block", "a step"):
+            torch._dynamo.reset()
+            inner, x = made(Base)
+            model = nn.Sequential(inner)
+            inner.attend = lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v)
+            run = model.train()
+            if how == "whole":
+                run = torch.compile(model, backend="aot_eager")
+            elif how == "in place":
+                model.compile(backend="aot_eager")
+            elif how == "a block":
+                inner.compile(backend="aot_eager")
+            clip = mt.QKClip(run, tau=0.5)
+            if how == "a step":
+                run = torch.compile(lambda x, model=model: model(x) + 1, backend="aot_eager")
+            run(x)
+            if how in ("a step", "in place") and not clip._states:
+                with self.assertRaisesRegex(mt.CannotClip, r"clip\.verify"):
+                    clip.step()
+                clip.verify(x)
+                run(x)
+            self.assertGreater(clip.step(), 0, how)
+            run(x)
+            clip.step()
+            self.assertAlmostEqual(float(clip.max_logit.max()), 0.5, 4)
+
+
+class Lasting(unittest.TestCase):
+    """A clip that does not last is noticed."""
+
+    def train(self, optimizer_of, give, steps=6, **options):
+        torch.manual_seed(0)
+        model = Base().to(torch.bfloat16).train()
+        with torch.no_grad():
+            model.q_proj.weight.mul_(8)
+        optimizer = optimizer_of(model)
+        clip = mt.QKClip(model, tau=0.5, optimizer=optimizer if give else None, **options)
+        x = torch.randn(3, T, WIDTH, dtype=torch.bfloat16)
+        logits = []
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(x).float().square().mean().backward()
+            optimizer.step()
+            logits.append(float(model.logits(x).max()))
+            clip._reader.take()
+            model(x)
+            clip.step()
+        clip.close()
+        return clip, logits
+
+    def test_masters(self):
+        class InState(torch.optim.SGD):
+            """float32 weights in the state."""
+
+            def step(self):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        state = self.state[p]
+                        if "master" not in state:
+                            state["master"] = p.detach().float().clone()
+                        if p.grad is not None:
+                            state["master"] -= group["lr"] * p.grad.float()
+                        p.data.copy_(state["master"])
+
+        class AsParameters(torch.optim.SGD):
+            """An optimizer of float32 parameters."""
+
+            def __init__(self, model):
+                self.narrow = list(model.parameters())
+                super().__init__([nn.Parameter(p.detach().float().clone()) for p in self.narrow], lr=1e-4)
+
+            def zero_grad(self):
+                for p in self.narrow:
+                    p.grad = None
+
+            def step(self):
+                wide = self.param_groups[0]["params"]
+                for p, w in zip(self.narrow, wide):
+                    w.grad = None if p.grad is None else p.grad.float()
+                super().step()
+                for p, w in zip(self.narrow, wide):
+                    p.data.copy_(w.data)
+
+        for optimizer in (lambda m: InState(m.parameters(), lr=1e-4), AsParameters):
+            clip, logits = self.train(optimizer, True)
+            self.assertLess(logits[-1], 0.6)
+            self.assertGreater(logits[0], 1)
+            with self.assertRaisesRegex(mt.CannotClip, "3 clips of .* had no effect.*master weights"):
+                self.train(optimizer, False)
+            with self.assertWarnsRegex(UserWarning, "had no effect"):
+                clip, logits = self.train(optimizer, False, on_ineffective="warn")
+            self.assertEqual(len(clip.refused), 1)
+
+    def test_logits_that_do_not_shrink(self):
+        """Whatever the reason: here the input grows as the weights shrink."""
+        model, x = made(Base)
+        clip = mt.QKClip(model, tau=0.5)
+        with self.assertRaisesRegex(mt.CannotClip, "weights shrink, and its logits do not"):
+            for i in range(6):
+                with torch.no_grad():
+                    model.logits(x)
+                clip._reader.take()
+                model(x * 3.0**i)
+                clip.step()
+
+    def test_growth_is_no_failure(self):
+        """Weights that grow as fast as they are clipped."""
+        model, x = made(Base)
+        clip = mt.QKClip(model, tau=0.5)
+        torch.manual_seed(0)
+        for _ in range(8):
+            model(x)
+            clip.step()
+            with torch.no_grad():
+                for p in (model.q_proj.weight, model.k_proj.weight):
+                    p.add_(0.6 * p.norm() * F.normalize(torch.randn_like(p).flatten(), dim=0).view_as(p))
+                    p.mul_(1.5)
+        self.assertEqual(clip.refused, {})
+
+
+if __name__ == "__main__":
+    unittest.main()

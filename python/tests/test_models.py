@@ -1,0 +1,263 @@
+"""Models of transformers, timm and peft as they are: README's two lines record them, and a clip gives S gamma or a reason."""
+
+import copy
+import importlib.util
+import unittest
+import warnings
+
+try:
+    import torch
+    from torch import nn
+except ImportError:
+    raise unittest.SkipTest("no PyTorch here") from None
+
+import maxlogit
+import maxlogit.torch as mt
+from in_folder import InFolder
+from maxlogit.torch import _attention
+from maxlogit.torch._clip import FROZEN
+
+VOCAB, WIDTH, HEADS, T = 50, 32, 4, 12
+
+
+def has(name):
+    return importlib.util.find_spec(name) is not None
+
+
+SMALL = {
+    "vocab_size": VOCAB,
+    "hidden_size": WIDTH,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": HEADS,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+GROUPED = {**SMALL, "num_key_value_heads": 2}
+GPT2 = {
+    "vocab_size": VOCAB,
+    "n_embd": WIDTH,
+    "n_layer": 1,
+    "n_head": HEADS,
+    "n_positions": 64,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+# class, configuration, its arguments, why it is refused (empty: clipped)
+LANGUAGE = {
+    "Llama": ("LlamaForCausalLM", "LlamaConfig", GROUPED, ""),
+    "Mistral": ("MistralForCausalLM", "MistralConfig", {**GROUPED, "sliding_window": 5}, ""),
+    "Qwen2": ("Qwen2ForCausalLM", "Qwen2Config", GROUPED, ""),
+    "Qwen3": ("Qwen3ForCausalLM", "Qwen3Config", {**GROUPED, "head_dim": 8}, "proportion"),
+    "Gemma": ("GemmaForCausalLM", "GemmaConfig", {**GROUPED, "head_dim": 8}, ""),
+    "Gemma2": ("Gemma2ForCausalLM", "Gemma2Config", {**GROUPED, "head_dim": 8}, ""),
+    "Gemma3": ("Gemma3ForCausalLM", "Gemma3TextConfig", {**GROUPED, "head_dim": 8}, "q_norm.weight changes"),
+    "Phi": ("PhiForCausalLM", "PhiConfig", SMALL, ""),
+    "Phi3": ("Phi3ForCausalLM", "Phi3Config", GROUPED, ""),
+    "GPT-2": ("GPT2LMHeadModel", "GPT2Config", GPT2, ""),
+    "BigCode": ("GPTBigCodeForCausalLM", "GPTBigCodeConfig", GPT2, ""),
+    "GPT-NeoX": ("GPTNeoXForCausalLM", "GPTNeoXConfig", SMALL, ""),
+    "GPT-Neo": (
+        "GPTNeoForCausalLM",
+        "GPTNeoConfig",
+        {
+            **{k: SMALL[k] for k in ("vocab_size", "hidden_size", "max_position_embeddings")},
+            "num_layers": 1,
+            "num_heads": HEADS,
+            "attention_types": [[["global"], 1]],
+        },
+        "none",
+    ),
+    "Falcon": ("FalconForCausalLM", "FalconConfig", SMALL, ""),
+    "OPT": ("OPTForCausalLM", "OPTConfig", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": WIDTH}, ""),
+    "BLOOM": (
+        "BloomForCausalLM",
+        "BloomConfig",
+        {"vocab_size": VOCAB, "hidden_size": WIDTH, "n_layer": 1, "n_head": HEADS},
+        "none",
+    ),
+    "Cohere": ("CohereForCausalLM", "CohereConfig", GROUPED, ""),
+    "StableLM": ("StableLmForCausalLM", "StableLmConfig", GROUPED, ""),
+    "Olmo2": ("Olmo2ForCausalLM", "Olmo2Config", GROUPED, "proportion"),
+    "Mixtral": ("MixtralForCausalLM", "MixtralConfig", {**GROUPED, "num_local_experts": 2}, ""),
+    "BERT": ("BertForMaskedLM", "BertConfig", SMALL, ""),
+    "RoBERTa": ("RobertaForMaskedLM", "RobertaConfig", SMALL, ""),
+    "DistilBERT": (
+        "DistilBertForMaskedLM",
+        "DistilBertConfig",
+        {"vocab_size": VOCAB, "dim": WIDTH, "hidden_dim": 48, "n_layers": 1, "n_heads": HEADS},
+        "",
+    ),
+    "ALBERT": ("AlbertForMaskedLM", "AlbertConfig", {**SMALL, "embedding_size": 16}, ""),
+    "ELECTRA": ("ElectraForMaskedLM", "ElectraConfig", {**SMALL, "embedding_size": 16}, ""),
+    "ModernBERT": ("ModernBertForMaskedLM", "ModernBertConfig", {**SMALL, "cls_token_id": 1, "sep_token_id": 2}, ""),
+}
+
+
+EAGER = ("Llama", "Gemma2", "GPT-NeoX", "BERT", "GPT-Neo", "BLOOM")
+
+
+def language(kind, config, arguments, implementation):
+    import transformers as t
+
+    config = getattr(t, config)(**arguments)
+    config._attn_implementation = implementation
+    torch.manual_seed(5)
+    model = getattr(t, kind)(config).train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    ids = torch.randint(3, VOCAB, (2, T))
+    return model, {"input_ids": ids}
+
+
+def grow(model):
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() == 2 and min(p.shape) > 1 and p.is_floating_point():
+                p.normal_(std=0.3)
+
+
+class OfAModel(InFolder):
+    def two_lines(self, model, run):
+        """README's, unchanged; how many rows have maxima."""
+        with maxlogit.Recorder(self.path, mode="replace") as recorder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            watched = mt.watch(model, recorder)
+            for step in range(2):
+                run(model)
+                recorder.log(step, loss=1.0)
+            watched.close()
+        run_file = maxlogit.open(self.path)
+        return run_file["attn/max_logit"].values if "attn/max_logit" in run_file else None
+
+    def clips(self, model, run):
+        """Row by row, so that the input of each stays what it was: whether it gives S gamma; why not."""
+        found, reasons, row = {}, {}, 0
+        while True:
+            one = copy.deepcopy(model)
+            clip = mt.QKClip(one, tau=1e9, on_unknown="skip", maximum="signed")
+            reader = _attention.Reader(bias=False)
+            clip._attention.readers.append(reader)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run(one)
+                if not clip._states or "*" in clip._states:
+                    with self.assertRaisesRegex((RuntimeError, ValueError), "no attention"):
+                        clip.step()
+                    return {}, {}
+                before = {name: x.double() for name, x in reader.take().items()}
+                clip.step()
+                reasons = dict(clip.refused)
+                clipped = [name for name, state in clip._states.items() if not isinstance(state, str)]
+                if row >= len(clipped):
+                    clip.close()
+                    clip._attention.release(reader)
+                    return found, reasons
+                name = clipped[row]
+                tau = float(before[name].sort().values[-2:].mean())
+                clip._rule.tau = tau
+                clip._states = {n: state if n == name else FROZEN for n, state in clip._states.items()}
+                run(one)
+                reader.take()
+                self.assertGreater(clip.step(), 0, name)
+                run(one)
+                found[name] = bool(
+                    torch.allclose(reader.take()[name].double(), before[name].clamp(max=tau), rtol=1e-4, atol=1e-4)
+                )
+                clip.close()
+                clip._attention.release(reader)
+            row += 1
+
+    def check(self, model, forward, reason, name):
+        def run(m):
+            torch.manual_seed(1)  # dropout that is no module
+            return forward(m)
+
+        grow(model)
+        values = self.two_lines(copy.deepcopy(model), run)
+        found, reasons = self.clips(model, run)
+        if reason == "none":  # its attention is not of a known kind
+            self.assertEqual((values, found), (None, {}), name)
+            return
+        self.assertTrue((values == values).any(), name)
+        self.assertTrue(all(found.values()), f"{name}: {found}")
+        if reason:
+            self.assertTrue(reasons and not found, f"{name}: {found}, {reasons}")
+            for text in reasons.values():
+                self.assertRegex(text, reason, name)
+        else:
+            self.assertTrue(found and not reasons, f"{name}: {found}, {reasons}")
+
+
+@unittest.skipUnless(has("transformers"), "no transformers here")
+class Transformers(OfAModel):
+    def test_encoder_decoder(self):
+        import transformers as t
+
+        small = {"vocab_size": VOCAB, "d_model": WIDTH, "d_kv": 8, "d_ff": 48, "num_layers": 1, "num_heads": HEADS}
+        config = t.T5Config(**small, decoder_start_token_id=0, dropout_rate=0.0)
+        torch.manual_seed(5)
+        model = t.T5ForConditionalGeneration(config).train()
+        ids = torch.randint(3, VOCAB, (2, T))
+        self.check(model, lambda m: m(input_ids=ids, labels=ids), "", "T5")
+
+    def test_images(self):
+        import transformers as t
+
+        small = {"hidden_size": WIDTH, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": HEADS}
+        config = t.ViTConfig(**small, image_size=16, patch_size=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        model, x = t.ViTModel(config).train(), torch.randn(2, 3, 16, 16)
+        self.check(model, lambda m: m(pixel_values=x), "", "ViT")
+
+    @unittest.skipUnless(has("peft"), "no peft here")
+    def test_adapters(self):
+        import peft
+
+        for targets, trains in ((["q_proj", "k_proj"], True), (["v_proj", "o_proj"], False)):
+            model, batch = language("LlamaForCausalLM", "LlamaConfig", GROUPED, "sdpa")
+            grow(model)
+            model = peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=targets, init_lora_weights=False)).train()
+            clip = mt.QKClip(model, tau=1e-3)
+            before = {name: p.detach().clone() for name, p in model.named_parameters()}
+            model(**batch)
+            if trains:
+                with self.assertRaisesRegex(mt.CannotClip, "self_attn.*frozen.*Merge the adapter"):
+                    clip.step()
+            else:
+                with self.assertWarnsRegex(UserWarning, "1 modules are left alone"):
+                    self.assertEqual(clip.step(), 0)
+            for name, p in model.named_parameters():
+                self.assertTrue(torch.equal(p, before[name]), name)
+            merged = model.merge_and_unload()
+            merged.requires_grad_(True)
+            self.assertGreater(sum(self.clips(merged.train(), lambda m, batch=batch: m(**batch))[0].values()), 0)
+
+    def test_language_models(self):
+        for name, (kind, config, arguments, reason) in LANGUAGE.items():
+            for implementation in ("sdpa", "eager") if name in EAGER else ("sdpa",):
+                with self.subTest(name, implementation=implementation):
+                    try:
+                        model, batch = language(kind, config, arguments, implementation)
+                    except (AttributeError, ImportError, ValueError) as problem:
+                        print(f"{name}, {implementation}: not in this transformers ({problem})")
+                        continue
+                    self.check(model, lambda m, batch=batch: m(**batch), reason, name)
+
+
+@unittest.skipUnless(has("timm"), "no timm here")
+class Timm(OfAModel):
+    def test_images(self):
+        import timm
+
+        small = {"img_size": 16, "patch_size": 4, "embed_dim": WIDTH, "depth": 2, "num_heads": HEADS, "num_classes": 5}
+        for more, reason in (({}, ""), ({"qk_norm": True}, "behind the projections|in proportion")):
+            torch.manual_seed(0)
+            model, x = timm.models.vision_transformer.VisionTransformer(**small, **more).train(), torch.randn(2, 3, 16, 16)
+            self.check(model, lambda m, x=x: m(x), reason, f"timm ViT {more}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,426 @@
+"""What watches a model never breaks its training: threads, copies, compiled code, errors, and what is left after close."""
+
+import copy
+import io
+import pickle
+import threading
+import unittest
+import warnings
+from unittest import mock
+
+import numpy as np
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+    from torch.nn.functional import scaled_dot_product_attention as by_name
+except ImportError:
+    raise unittest.SkipTest("no PyTorch here") from None
+
+import in_folder
+import maxlogit
+import maxlogit.torch as mt
+from maxlogit.torch import _attention
+from ranks import run_as_ranks
+from test_torch import HEADS, WIDTH, Nano, NanoAttention, T, batch, truth_of_nano
+
+stored = F.scaled_dot_product_attention
+
+
+class InFolder(in_folder.InFolder):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+
+    def rows(self, model, step, steps=1, **options):
+        with maxlogit.Recorder(self.path, mode="replace") as recorder:
+            with mt.watch(model, recorder, **{"spectra_every": 0, "on_error": "raise", **options}):
+                for i in range(steps):
+                    step(i)
+                    recorder.log(i, loss=1.0)
+        return maxlogit.open(self.path)["attn/max_logit"]
+
+
+class Calls(NanoAttention):
+    """However the function is called."""
+
+    how = None
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.c_attn(x).split(WIDTH, -1))
+        return self.c_proj(self.how(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class Threads(InFolder):
+    def test_each_has_its_own(self):
+        """Three models in three threads, of which two are watched."""
+        models = [Nano() for _ in range(3)]
+        truths = [[truth_of_nano(model, batch(i + 10 * n)) for i in range(15)] for n, model in enumerate(models)]
+        problems, begin = [], threading.Barrier(3)
+
+        def train(n):
+            try:
+                begin.wait()
+                if n == 2:
+                    for i in range(40):
+                        models[n](1 * batch(i))
+                    return
+                with maxlogit.Recorder(self.folder / f"{n}.h5") as recorder, mt.watch(models[n], recorder, spectra_every=0):
+                    for i in range(15):
+                        models[n](batch(i + 10 * n)).sum().backward()
+                        recorder.log(i, loss=1.0)
+            except Exception as problem:
+                problems.append(problem)
+
+        threads = [threading.Thread(target=train, args=(n,)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(problems, [])
+        for n in range(2):
+            found = maxlogit.open(self.folder / f"{n}.h5")["attn/max_logit"].values
+            np.testing.assert_allclose(found, truths[n], rtol=1e-5)
+
+    def test_evaluation_in_another_thread(self):
+        model, other = Nano(), Nano()
+
+        def step(i):
+            thread = threading.Thread(target=lambda: [other(batch(j)) for j in range(20)])
+            thread.start()
+            for _ in range(20):
+                model(batch(i))
+            thread.join()
+
+        found = self.rows(model, step, 3)
+        self.assertEqual(found.places["layer"], ["blocks.0", "blocks.1"])
+        np.testing.assert_allclose(found.values, [truth_of_nano(model, batch(i)) for i in range(3)], rtol=1e-5)
+
+
+class Found(InFolder):
+    def test_however_it_is_called(self):
+        import functools
+
+        for how in (by_name, stored, functools.partial(stored, scale=None), torch._C._nn.scaled_dot_product_attention):
+            model = Nano()
+            for block in model.blocks:
+                block.__class__, block.how = Calls, how
+            found = self.rows(model, lambda i, m=model: m(batch(i)))
+            np.testing.assert_allclose(found.values[0], truth_of_nano(model, batch(0)), rtol=1e-5)
+
+    def test_layers_that_are_dropped(self):
+        """A module that runs later has a row from the beginning."""
+        model = Nano()
+        both, first = model.blocks, nn.ModuleList([model.blocks[0]])
+
+        def step(i):
+            ids = batch(i)
+            x = model.embed(ids)
+            with mock_blocks(model, both if i in (1, 2) else first):
+                model(ids)
+            return x
+
+        found = self.rows(model, step, 4)
+        self.assertEqual(found.places["layer"], ["blocks.0", "blocks.1"])
+        missing = np.isnan(found.values).all(2)
+        self.assertEqual(missing.tolist(), [[False, True], [False, False], [False, False], [False, True]])
+
+    def test_two_calls_have_two_rows(self):
+        class Two(nn.Module):
+            def forward(self, x):
+                for heads in (2, 4):
+                    q = x.unflatten(-1, (heads, -1)).transpose(1, 2)
+                    F.scaled_dot_product_attention(q, q, q)
+                return x
+
+        model, x = nn.Sequential(Two()), torch.randn(2, 5, 8)
+        found = self.rows(model, lambda i: model(x))
+        self.assertEqual(found.places["layer"], ["0", "0#2"])
+        self.assertEqual(np.isnan(found.values[0]).sum(1).tolist(), [2, 0])
+
+    def test_nested_tensors_and_func(self):
+        model = Nano()
+        names = dict(model.named_parameters())
+
+        def loss(p, ids):
+            return torch.func.functional_call(model, p, (ids,)).square().mean()
+
+        def step(i):
+            torch.func.grad(loss)({k: v.detach() for k, v in names.items()}, batch(i))
+
+        found = self.rows(model, step)
+        np.testing.assert_allclose(found.values[0], truth_of_nano(model, batch(0)), rtol=1e-5)
+        # of every example: said once, and training goes on
+        with maxlogit.Recorder(self.path, mode="replace") as recorder, mt.watch(model, recorder):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for i in range(2):
+                    p = {k: v.detach() for k, v in names.items()}
+                    torch.func.vmap(torch.func.grad(loss), (None, 0))(p, batch(i)[:, None])
+                    recorder.log(i, loss=1.0)
+        said = [str(w.message) for w in said if "maxlogit" in str(w.message)]
+        self.assertEqual(len([text for text in said if "blocks.0" in text and "vmap" in text]), 1, said)
+
+    def test_export(self):
+        model = Nano()
+        with maxlogit.Recorder(self.path) as recorder, mt.watch(model, recorder, spectra_every=0):
+            for strict in (False, True):
+                graph = torch.export.export(model, (batch(0),), strict=strict)
+                self.assertNotIn("maxlogit", str(graph.graph))
+            model(batch(0))
+            recorder.log(0, loss=1.0)
+        np.testing.assert_allclose(
+            maxlogit.open(self.path)["attn/max_logit"].values[0], truth_of_nano(model, batch(0)), rtol=1e-5
+        )
+
+    def test_spectra_of_attention_in_an_inner_module(self):
+        """The projections of the module around it, by their names, or as the warning proposes."""
+
+        class Attend(nn.Module):
+            def forward(self, q, k, v):
+                return F.scaled_dot_product_attention(q, k, v)
+
+        class Outer(nn.Module):
+            def __init__(self, q, k):
+                super().__init__()
+                self.names = q, k
+                for name in self.names:
+                    setattr(self, name, nn.Linear(8, 8))
+                self.attend = Attend()
+
+            def forward(self, x):
+                q, k = (getattr(self, name)(x).unflatten(-1, (2, 4)).transpose(1, 2) for name in self.names)
+                return self.attend(q, k, k)
+
+        for names, layouts in (
+            (("wq", "wk"), None),
+            (("a", "b"), None),
+            (("a", "b"), {"0.attend": mt.Separate("a", "b")}),
+            (("a", "b"), {"0": mt.Separate("a", "b")}),
+        ):
+            model = nn.Sequential(Outer(*names))
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                with maxlogit.Recorder(self.path, mode="replace") as recorder, mt.watch(model, recorder, layouts=layouts):
+                    model(torch.randn(2, 5, 8))
+                    recorder.log(0, loss=1.0)
+            run, unknown = maxlogit.open(self.path), names[0] == "a" and not layouts
+            self.assertEqual(run["attn/max_logit"].places["layer"], ["0.attend"])
+            self.assertEqual("head_q/spectral_norm" not in run, unknown)
+            self.assertEqual(sum("layouts={'0.attend'" in str(w.message) for w in said), int(unknown))
+            if not unknown:
+                w = getattr(model[0], names[0]).weight.detach().numpy()
+                np.testing.assert_allclose(run["head_q/spectral_norm"][0, 0, 0], np.linalg.norm(w[:4], 2), rtol=1e-5)
+
+    def test_eval_is_said_once(self):
+        model = Nano().eval()
+        with maxlogit.Recorder(self.path) as recorder, mt.watch(model, recorder):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for i in range(3):
+                    model(batch(i))
+                    recorder.log(i, loss=1.0)
+        self.assertEqual(sum("eval mode" in str(w.message) for w in said), 1)
+
+    def test_errors_are_said_once(self):
+        model = Nano()
+        for on_error in ("warn", "raise"):
+            with maxlogit.Recorder(self.path, mode="replace") as recorder, mt.watch(model, recorder, on_error=on_error):
+                with mock.patch.object(_attention, "max_logits", side_effect=ZeroDivisionError("no")):
+                    if on_error == "raise":
+                        with self.assertRaises(ZeroDivisionError):
+                            model(batch(0))
+                        continue
+                    with warnings.catch_warnings(record=True) as said:
+                        warnings.simplefilter("always")
+                        for i in range(3):
+                            model(batch(i))
+                            recorder.log(i, loss=1.0)
+                self.assertEqual(sum("blocks.0: its maxima are missing" in str(w.message) for w in said), 1)
+
+
+class mock_blocks:
+    def __init__(self, model, blocks):
+        self.model, self.blocks, self.before = model, blocks, model.blocks
+
+    def __enter__(self):
+        self.model.blocks = self.blocks
+
+    def __exit__(self, *_):
+        self.model.blocks = self.before
+
+
+class Closed(InFolder):
+    def traces(self, model):
+        from torch.nn.attention import flex_attention as flex
+
+        hooks = [h for m in model.modules() for h in (*m._forward_hooks.values(), *m._forward_pre_hooks.values())]
+        attributes = [name for m in model.modules() for name in m.__dict__ if "maxlogit" in name]
+        functions = (F.multi_head_attention_forward, flex.flex_attention)
+        codes = [f.__code__ for f in functions if "_maxlogit" in str(f.__code__.co_names)]
+        names = [name for f in functions for name in f.__globals__ if name.startswith("_maxlogit")]
+        return hooks + attributes + codes + names + ([1] if F.scaled_dot_product_attention is not stored else [])
+
+    def test_nothing_is_left(self):
+        model = Nano()
+        self.assertEqual(self.traces(model), [])
+        with maxlogit.Recorder(self.path) as recorder:
+            watched, clip = mt.watch(model, recorder), mt.QKClip(model, recorder=recorder)
+            model(batch(0))
+            clip.step()
+            recorder.log(0, loss=1.0)
+            watched.close()
+            self.assertNotEqual(self.traces(model), [])
+            clip.close()
+            self.assertEqual(self.traces(model), [])
+            self.assertEqual(torch._C._len_torch_function_stack(), 0)
+            recorder.log(1, loss=1.0)
+        file = io.BytesIO()
+        torch.save(model, file)
+        self.assertNotIn(b"maxlogit", file.getvalue())
+        with maxlogit.Recorder(self.path, mode="replace") as recorder:  # and begins again
+            mt.watch(model, recorder)
+            model(batch(1))
+            recorder.log(0, loss=1.0)
+        np.testing.assert_allclose(
+            maxlogit.open(self.path)["attn/max_logit"].values[0], truth_of_nano(model, batch(1)), rtol=1e-5
+        )
+
+    def test_a_model_that_is_dropped(self):
+        import gc
+        import weakref
+
+        model = Nano()
+        gone = weakref.ref(model)
+        watched = mt.watch(model, maxlogit.Recorder(self.path))
+        self.assertNotEqual(self.traces(model), [])
+        watched.recorder._sources.clear()
+        del model, watched
+        gc.collect()
+        self.assertIsNone(gone())
+        self.assertEqual(self.traces(Nano()), [])
+
+    def test_an_exception_in_forward(self):
+        model = Nano()
+        good = model.head.forward
+
+        def bad(x):
+            raise ZeroDivisionError
+
+        with maxlogit.Recorder(self.path) as recorder, mt.watch(model, recorder, spectra_every=0):
+            model.head.forward = bad
+            with self.assertRaises(ZeroDivisionError):
+                model(100 * batch(0) // 100)
+            self.assertEqual(torch._C._len_torch_function_stack(), 0)
+            self.assertIsNone(_attention.threads.own.at)
+            model.head.forward = good
+            model(batch(0))
+            recorder.log(0, loss=1.0)
+        np.testing.assert_allclose(
+            maxlogit.open(self.path)["attn/max_logit"].values[0], truth_of_nano(model, batch(0)), rtol=1e-5
+        )
+
+    def test_copies_and_pickles(self):
+        model = Nano()
+        with maxlogit.Recorder(self.path) as recorder, mt.watch(model, recorder, spectra_every=0):
+            other, read = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+            for one in (other, read):
+                with torch.no_grad():
+                    one.embed.weight.mul_(10)
+                one(batch(0))
+            model(batch(0))
+            recorder.log(0, loss=1.0)
+        np.testing.assert_allclose(
+            maxlogit.open(self.path)["attn/max_logit"].values[0], truth_of_nano(model, batch(0)), rtol=1e-5
+        )
+
+
+class Compiled(InFolder):
+    def test_as_many_graphs(self):
+        """Blocks share one graph, and steps that nobody looks at have no other."""
+        from torch._dynamo.backends.common import aot_autograd
+        from functorch.compile import make_boxed_func
+
+        def run(how, backend, watched):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            model, graphs = Nano(), []
+            truths = [truth_of_nano(model, batch(i)) for i in range(3)]
+
+            def count(graph, inputs):
+                graphs.append(graph)
+                return make_boxed_func(graph.forward) if backend == "aot" else graph.forward
+
+            options = {"backend": aot_autograd(fw_compiler=count) if backend == "aot" else count, "fullgraph": True}
+            forward = model
+            if how == "whole":
+                forward = torch.compile(model, **options)
+            elif how == "in place":
+                model.compile(**options)
+            elif how == "blocks in place":
+                for block in model.blocks:
+                    block.compile(**options)
+            elif how == "blocks":
+                for i in range(2):
+                    model.blocks[i] = torch.compile(model.blocks[i], **options)
+            elif how == "a step":
+                forward = torch.compile(lambda ids: model(ids), **options)
+            if not watched:
+                for i in range(3):
+                    forward(batch(i)).sum().backward()
+                return len(graphs)
+            found = self.rows(model if how == "a step" else forward, lambda i: forward(batch(i)).sum().backward(), 3, every=2)
+            self.assertEqual(found.places["layer"], ["blocks.0", "blocks.1"], how)
+            np.testing.assert_allclose(found.values[[0, 2]], [truths[0], truths[2]], rtol=1e-5, err_msg=how)
+            self.assertTrue(np.isnan(found.values[1]).all())
+            return len(graphs)
+
+        for how in ("whole", "in place", "blocks in place", "blocks", "a step"):
+            for backend in ("eager", "aot"):
+                self.assertEqual(run(how, backend, True), run(how, backend, False), (how, backend))
+
+
+# --- ranks --------------------------------------------------------------------------------------------------
+
+
+def of_stages(rank, ranks, path):
+    """Layers 0 and 1 on the first rank, 1 and 2 on the second; the third has no forward pass; each drops one at times."""
+    model = nn.Module()
+    model.layers = nn.ModuleDict({str(i): NanoAttention() for i in ((0, 1), (1, 2), (3,))[rank]})
+    model.train()
+    x = torch.randn(2, T, WIDTH, generator=torch.Generator().manual_seed(rank))
+
+    def forward(x, step):
+        for name, layer in model.layers.items():
+            if (int(name) + step) % 3:
+                layer(x * (step + 1))
+
+    model.forward = forward
+    own = []
+    with maxlogit.Recorder(path, rank=rank) as recorder, mt.watch(model, recorder, spectra_every=0):
+        clip = mt.QKClip(model, tau=1e9)
+        for step in range(4):
+            if rank < 2:
+                model(x, step)
+            clip.step()
+            recorder.log(step, loss=1.0)
+            own.append({k: v.max() for k, v in zip(clip.layers, clip.max_logit)})
+    everyone = [None] * ranks
+    torch.distributed.all_gather_object(everyone, [sorted(map(str, row.items())) for row in own])
+    assert all(one == everyone[0] for one in everyone), everyone
+
+
+@unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
+class Ranks(InFolder):
+    def test_rows_by_name(self):
+        run_as_ranks(self, 3, of_stages, str(self.path))
+        found = maxlogit.open(self.path)["attn/max_logit"]
+        self.assertEqual(found.places["layer"], ["layers.0", "layers.1", "layers.2"])
+        missing = np.isnan(found.values).all(2)
+        for step in range(4):
+            self.assertEqual(missing[step].tolist(), [(i + step) % 3 == 0 for i in range(3)])
+
+
+if __name__ == "__main__":
+    unittest.main()
