@@ -56,7 +56,7 @@ $CC $flags -Wall -Werror -o "$to/mine" "$to/mine.c" $found -lm
 "$at/bin/maxlogit" show "$to/mine.h5" | tee "$to/said"
 grep -q '^muon .* 0.02 .* 1 finished .* 100 .*71.3 L1H3' "$to/said"
 "$at/bin/maxlogit" export "$to/mine.h5" attn/max_logit --every=99 | grep -q '^99 2 11.9 '
-[ "$(wc -l <"$to/mine.live.tsv")" = 101 ] || { echo "not a live row a step"; exit 1; }
+[ "$("$at/bin/maxlogit" export --follow "$to/mine.h5" | wc -l)" = 101 ] || { echo "not a line per step"; exit 1; }
 cp "$to/mine.h5" "$to/other.h5"
 "$at/bin/maxlogit" compare "$to/mine.h5" "$to/other.h5" --of loss:last:mean >"$to/said" || { cat "$to/said"; exit 1; }
 "$at/bin/maxlogit" plot -t "$to/mine.h5" >"$to/said"

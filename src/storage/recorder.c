@@ -431,8 +431,9 @@ static int is_snapshot_due(const struct recorder *r)
 int recorder_keep(struct recorder *r, long last_step, double wall, struct error *e)
 {
   if (r->is_null) return STATUS_OK;
-  if (r->journal && !rows_bytes(&r->rows, 1) && !journal_is_behind(r->journal, &r->rows)) return STATUS_OK;
-  if (!r->journal || journal_is_behind(r->journal, &r->rows) || is_snapshot_due(r))
+  int is_behind = r->journal && journal_is_behind(r->journal, &r->rows);
+  if (!is_behind && !rows_bytes(&r->rows, 1)) return STATUS_OK;
+  if (!r->journal || is_behind || is_snapshot_due(r))
     return recorder_snapshot(r, "running", last_step, wall, 0, e);
   int status = append(r, e);
   return status ? status : journal_sync(r->journal, e);

@@ -116,13 +116,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-  char live[80];
   runset_close(&set);
-  for (int i = 0; i < RUNS; i++) {
-    snprintf(live, sizeof live, "%.*s.live.tsv", (int)strlen(paths[i]) - 3, paths[i]);
-    file_remove(paths[i]);
-    file_remove(live);
-  }
+  for (int i = 0; i < RUNS; i++) file_remove(paths[i]);
   rmdir(folder);
 }
 

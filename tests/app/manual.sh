@@ -21,7 +21,7 @@ done
 for key in $(./maxlogit help config | sed -nE 's/^  ([a-z_.]+) = .*/\1/p'); do
   appears "the key $key" "^\.It Ic $key =( |\$)"
 done
-for what in '^\.It Pa RUN\.live\.tsv$' '^\.Ss Disk$' '^\.Sh ON A CLUSTER$' '^sbatch --array'; do appears "$what" "$what"; done
+for what in '^\.It Pa RUN\.journal$' '^\.Ss Disk$' '^\.Sh ON A CLUSTER$' '^sbatch --array'; do appears "$what" "$what"; done
 [ $count -gt 100 ] || { echo "looked for $count things only"; missing=1; }
 if command -v mandoc >/dev/null 2>&1; then
   mandoc -T lint -W warning maxlogit.1 || missing=1

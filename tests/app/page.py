@@ -72,13 +72,13 @@ check(any(clips[r["key"]] for r in index["runs"]), "no run has a clip")
 bad = maxlogit("report", folder + "/nowhere", "-o", folder + "/x")
 check(bad.returncode == 2 and bad.stderr.count("\n") == 1, f"report of nothing: exit {bad.returncode}, {bad.stderr}")
 
-# a run that was killed: its steps are those of the live rows, which the run file has not yet
+# a run that was killed: its steps are those of the journal, which the run file has not yet
 training = subprocess.Popen([program, "run", folder + "/live.conf", f"record.path={folder}/killed/a.h5", "train.steps=100000", "checkpoint.seconds=0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-tsv = folder + "/killed/a.live.tsv"
-while not os.path.exists(tsv) or open(tsv).read().count("\n") < 20: time.sleep(0.05)
+lines = lambda: maxlogit("export", "--follow", folder + "/killed/a.h5").stdout.splitlines()
+while not os.path.exists(folder + "/killed/a.journal") or os.path.getsize(folder + "/killed/a.journal") < 40000: time.sleep(0.05)
 training.kill()
 training.wait()
-last = [x.split("\t") for x in open(tsv).read().splitlines(keepends=True) if x.endswith("\n")][-1]
+last = lines()[-1].split("\t")
 killed = maxlogit("report", folder + "/killed", "-o", folder + "/killedpage")
 check(killed.returncode == 0, "report of a killed run: " + killed.stderr)
 run = told(open(folder + "/killedpage/data/index.js").read(), "index")["runs"][0]

@@ -67,7 +67,7 @@ is_json "$dir/json" "spectra --json"
 "$program" run --quiet model.width=16 model.heads=2 model.context=16 train.steps=300 \
   record.path="$dir/live.h5" &
 runner=$!
-while ! test -e "$dir/live.live.tsv" && ! test -e "$dir/live.h5"; do sleep 0.05; done
+while ! test -e "$dir/live.h5"; do sleep 0.05; done
 timeout 60 "$program" watch "$dir/live.h5" > "$dir/watched" 2> "$dir/err" || fail "watch: $(cat "$dir/err")"
 wait $runner
 grep -q "finished after 300 steps" "$dir/err" || fail "watch does not tell the end: $(cat "$dir/err")"
@@ -77,12 +77,12 @@ awk '{ if ($1 != "step" || $2 != n++) bad = 1 } END { exit bad }' "$dir/watched"
 "$program" watch "$dir/nothing.h5" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "watch of no run: exit $status"
 
-# a line a row in the live file, also of a run in parts
+# a line a row of export --follow, also of a run in parts
 small_run parts record.every=3 train.steps=20
 "$program" show "$dir/parts.h5" 2>&1 > "$dir/out" | grep -q '1 run has recorded not every step' || fail "a peak of some steps passes for the run's"
 "$program" show "$dir/parts.h5" --events 2>&1 > "$dir/out" | grep -q . && fail "events are of every step"
 "$program" resume -q "$dir/parts.h5" train.steps=40 || fail "resume to the end"
 "$program" export "$dir/parts.h5" loss | grep -v '^#' | cut -d ' ' -f 1 > "$dir/steps"
-grep -v '^step' "$dir/parts.live.tsv" | cut -f 1 | cmp -s - "$dir/steps" ||
-  fail "live lines of the steps $(grep -v '^step' "$dir/parts.live.tsv" | cut -f 1 | xargs), rows of $(xargs < "$dir/steps")"
+"$program" export --follow "$dir/parts.h5" | grep -v '^step' | cut -f 1 > "$dir/lines"
+cmp -s "$dir/lines" "$dir/steps" || fail "lines of the steps $(xargs < "$dir/lines"), rows of $(xargs < "$dir/steps")"
 finish

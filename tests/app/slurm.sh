@@ -37,7 +37,7 @@ test ! -e asked || fail "queued again though done: $(cat asked)"
 rm -f asked
 SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=1 bash "$script" s.conf sweep.dir=long train.steps=1000000 > out 2> err &
 shell=$!
-while ! ls long/*.live.tsv > /dev/null 2>&1; do kill -0 $shell || break; sleep 0.1; done
+while ! ls long/*.journal > /dev/null 2>&1; do kill -0 $shell || break; sleep 0.1; done
 kill -USR1 $shell
 wait $shell; status=$?
 test $status -eq 75 && test "$(cat asked)" = "requeue 7_5" || fail "USR1: exit $status, $(cat err)"

@@ -121,7 +121,7 @@ for whom in it all; do
   setsid "$program" sweep s.conf train.steps=20000 sweep.drop_checkpoints=1 -j 2 > out 2> err &
   sweeper=$!
   i=0
-  while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
+  while [ "$(find runs -name '*.journal' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
     sleep 0.05
     i=$((i + 1))
   done
@@ -178,7 +178,7 @@ rm -r runs
 "$program" sweep s.conf train.steps=20000 sweep.together=2 -j 1 > out 2> err &
 sweeper=$!
 i=0
-while [ "$(find runs -name '*.live.tsv' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
+while [ "$(find runs -name '*.journal' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
   sleep 0.05
   i=$((i + 1))
 done

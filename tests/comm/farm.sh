@@ -82,7 +82,7 @@ same full
 printf 'preset = muon\n[train]\nlr = 0.01, 0.02\nsteps = 900\n' >s.conf
 rm -rf one
 sweep -q sweep.dir=one >table || fail "alone, long"
-at_work() { [ "$(ls "$name"/*.live.tsv 2>/dev/null | wc -l)" = 2 ]; }
+at_work() { [ "$(ls "$name"/*.journal 2>/dev/null | wc -l)" = 2 ]; }
 start() { # NAME SETTING...
   name=$1
   shift
@@ -135,7 +135,7 @@ holders() { cat company/*.point 2>/dev/null | cut -d ' ' -f 2 | sort | uniq -c |
 at_work() { [ "$(holders)" = "2 2 " ]; }
 start company comm.timeout=3 sweep.together=4 -j 1 $four
 at_work || fail "company: launches of $(holders)points: $(cat company/*.point company.err)"
-at_work() { [ "$(ls "$name"/*.live.tsv 2>/dev/null | wc -l)" = 2 ]; }
+at_work() { [ "$(ls "$name"/*.journal 2>/dev/null | wc -l)" = 2 ]; }
 [ "$(grep -c 'up to 2 runs a launch' company.err)" = 1 ] || fail "company: $(cat company.err)"
 kill -9 $worker
 end
@@ -169,7 +169,7 @@ if [ -n "$MAXLOGIT_TEST_LONG" ]; then
     "$program" sweep s.conf $small sweep.dir=group comm.ranks=2 comm.timeout=4 >group.table 2>group.err &
   launcher=$!
   for _ in $(seq 300); do
-    [ "$(ls group/*.live.tsv 2>/dev/null | wc -l)" = 2 ] && break
+    [ "$(ls group/*.journal 2>/dev/null | wc -l)" = 2 ] && break
     sleep 0.1
   done
   kill -STOP "$(cat group.pid.3)"

@@ -119,7 +119,7 @@ long=(sweep.dir=low train.lr=0.01 train.seed=1 train.steps=20000)
 job=$(sbatch --parsable --array=1 -p low --cpus-per-task=4 --time=10 -o low.log "$source/experiments/slurm.sbatch" s.conf \
   "${small[@]}" "${long[@]}")
 # shellcheck disable=SC2317
-has_begun() { ls low/*.live.tsv >/dev/null 2>&1; }
+has_begun() { ls low/*.journal >/dev/null 2>&1; }
 wait_for 60 has_begun || fail "low has not begun: $(cat low.log)"
 high=$(sbatch --parsable -p high --cpus-per-task=4 --time=10 -o high.log --wrap "sleep 1; ls low >high.seen")
 wait_for 60 is_over "$high" || fail "high did not get the node: $(squeue)"

@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
 /* journal.c - fuzz target: the rows of a recording that goes on from a journal */
 #include <stdio.h>
-#include <sys/mman.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/memory.h"
@@ -10,8 +11,21 @@
 #include "storage/journal.h"
 #include "storage/tables.h"
 
-static const char begin[] = "maxlogit journal 1 0123456789ab\n";
-enum { BEGIN = sizeof begin - 1, MARK = 16 };
+static const char started[] = "2026-01-01T00:00:00Z";
+enum { BEGIN = JOURNAL_HEAD, MARK = 16 };
+
+/* Each piece names the one before it. */
+static void link_pieces(uint8_t *data, size_t size)
+{
+  uint64_t mark[2], last = XXH3_64bits(data, BEGIN);
+  for (size_t at = BEGIN; at + MARK <= size; at += MARK + mark[0]) {
+    memcpy(mark, data + at, MARK);
+    if (mark[0] > size - at - MARK || mark[0] < sizeof last) return;
+    memcpy(data + at + MARK, &last, sizeof last);
+    last = mark[1] = XXH3_64bits(data + at + MARK, mark[0]);
+    memcpy(data + at, mark, MARK);
+  }
+}
 
 /* One piece mutated, with its length and digest. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
@@ -29,11 +43,11 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
   uint8_t *tail = memory_new(rest + 1, 1);
   memcpy(tail, data + next, rest);
   mark[0] = LLVMFuzzerMutate(data + at + MARK, mark[0], room);
-  mark[1] = XXH3_64bits(data + at + MARK, mark[0]);
   memcpy(data + at, mark, MARK);
   if (rest > room - mark[0]) rest = room - mark[0];
   memcpy(data + at + MARK + mark[0], tail, rest);
   memory_free(tail);
+  link_pieces(data, at + MARK + mark[0] + rest);
   return at + MARK + mark[0] + rest;
 }
 
@@ -45,12 +59,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   struct notes notes = {0};
   struct error e = {0};
   if (file < 0) {
-    file = memfd_create("fuzz", MFD_CLOEXEC);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    snprintf(path, sizeof path, "%s/journal.XXXXXX", access("/dev/shm", W_OK) ? "." : "/dev/shm");
+    file = mkstemp(path);
   }
   if (ftruncate(file, 0) || pwrite(file, data, size, 0) != (ssize_t)size) return 0;
   tables_start(&rows);
-  journal_replay(path, "0123456789ab", &rows, &notes, &e);
+  journal_replay(path, started, &rows, &notes, &e);
   rows_free(&rows);
   notes_free(&notes);
   return 0;

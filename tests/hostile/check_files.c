@@ -3,6 +3,7 @@
    Each is an honest run whose HDF5 part was changed through the HDF5 library, or byte by byte, and sealed again:
    the seal has no key. */
 #include <check.h>
+#include <inttypes.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -551,39 +552,120 @@ END_TEST
 
 /* --- journals ---------------------------------------------------------------------------------------------- */
 
-/* A journal of one column of a new series: its piece is whole, its extents are the author's. */
-static int replay_column(int64_t kind, int64_t rank, const int64_t dims[3])
+/* A journal whose pieces are whole, and whose numbers are the author's. */
+struct forged {
+  char bytes[1 << 14];
+  size_t length;
+  uint64_t last;
+};
+
+static void forge(struct forged *f)
+{
+  static const char started[] = "2026-01-01T00:00:00Z";
+  f->length =
+    (size_t)snprintf(f->bytes, sizeof f->bytes, "maxlogit journal 2 %016" PRIx64 " 0123456789abcdef\n",
+                     (uint64_t)XXH3_64bits(started, sizeof started - 1));
+  f->last = XXH3_64bits(f->bytes, f->length);
+}
+
+static void forge_piece(struct forged *f, const void *content, size_t size)
+{
+  char *at = f->bytes + f->length, *piece = at + 16;
+  uint64_t mark[2] = {size + sizeof f->last};
+  memcpy(piece, &f->last, sizeof f->last);
+  memcpy(piece + sizeof f->last, content, size);
+  f->last = mark[1] = XXH3_64bits(piece, mark[0]);
+  memcpy(at, mark, sizeof mark);
+  f->length += 16 + mark[0];
+}
+
+static void forge_column(struct forged *f, int64_t kind, int64_t rank, const int64_t dims[3], char name)
+{
+  const int64_t numbers[] = {1, AXIS_STEP, kind, rank, dims[0], dims[1], dims[2]};
+  char content[sizeof numbers + 9] = {0};
+  memcpy(content, numbers, sizeof numbers);
+  content[sizeof numbers] = name; /* and empty texts */
+  forge_piece(f, content, sizeof numbers + 8);
+}
+
+/* Into a record of `rows` rows of a step each. */
+static int replay(const struct forged *f, int64_t rows)
 {
   struct error e = {0};
-  struct rows rows = {0};
+  struct rows r = {0};
   struct notes notes = {0};
-  char bytes[256] = "maxlogit journal 1 0123456789ab\n", *at = bytes + strlen(bytes), *piece = at + 16;
-  const int64_t numbers[] = {1, AXIS_STEP, kind, rank, dims[0], dims[1], dims[2]};
-  memcpy(piece, numbers, sizeof numbers);
-  memcpy(piece + sizeof numbers, "x\0\0\0\0\0", 7); /* its name, and six empty texts */
-  uint64_t mark[2] = {sizeof numbers + 7};
-  mark[1] = XXH3_64bits(piece, mark[0]);
-  memcpy(at, mark, sizeof mark);
-  ck_assert(!file_write("a.journal", bytes, (size_t)(piece - bytes) + mark[0], &e));
-  tables_start(&rows);
-  int status = journal_replay("a.journal", "0123456789ab", &rows, &notes, &e);
+  ck_assert(!file_write("a.journal", f->bytes, f->length, &e));
+  tables_start(&r);
+  struct table *t = &r.table[AXIS_STEP];
+  for (int64_t i = 0; i < rows; i++) {
+    memcpy(table_row(t, &t->column[0]), &i, sizeof i);
+    table_end(t);
+  }
+  int status = journal_replay("a.journal", "2026-01-01T00:00:00Z", &r, &notes, &e);
   ck_assert(!status || strstr(e.text, "a.journal"));
-  rows_free(&rows);
+  rows_free(&r);
   notes_free(&notes);
   return status;
 }
 
+static int replay_column(int64_t kind, int64_t rank, const int64_t dims[3])
+{
+  static const int64_t none[3];
+  struct forged f;
+  forge(&f);
+  forge_column(&f, KIND_I64, 1, none, 'a'); /* as a table has its steps first */
+  forge_column(&f, kind, rank, dims, 'x');
+  return replay(&f, 0);
+}
+
 START_TEST(columns_of_a_journal_have_an_extent)
 {
-  enum { MOST = 1 << 22 }; /* numbers of a row in a small journal */
+  enum { MOST = JOURNAL_ROOM / 4 }; /* numbers of a row */
+  static const int64_t narrow[3] = {MOST / 1024};
+  struct forged f;
+  forge(&f);
+  forge_column(&f, KIND_I64, 1, (int64_t[3]){0}, 's');
+  ck_assert_int_eq(replay(&f, 0), STATUS_OK);
   ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){2, 4, 0}), STATUS_OK);
   ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){2, 0, 0}), STATUS_FAIL);
   ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){2, -4, 0}), STATUS_FAIL);
   ck_assert_int_eq(replay_column(KIND_F32, 3, (int64_t[]){1L << 31, 1L << 31, 0}), STATUS_FAIL);
-  ck_assert_int_eq(replay_column(KIND_F32, 2, (int64_t[]){MOST, 0, 0}), STATUS_OK);
+  ck_assert_int_eq(replay_column(KIND_F32, 2, (int64_t[]){MOST - 2048, 0, 0}), STATUS_OK);
   ck_assert_int_eq(replay_column(KIND_F32, 2, (int64_t[]){MOST + 1, 0, 0}), STATUS_FAIL);
   ck_assert_int_eq(replay_column(KIND_RECORD, 1, (int64_t[]){0, 0, 0}), STATUS_FAIL);
   ck_assert_int_eq(replay_column(KIND_TEXT, 1, (int64_t[]){0, 0, 0}), STATUS_FAIL);
+  /* all columns together, and behind the rows that are there */
+  forge(&f);
+  forge_column(&f, KIND_I64, 1, (int64_t[3]){0}, 'z');
+  for (int i = 0; i < 2; i++) forge_column(&f, KIND_F32, 2, (int64_t[3]){MOST / 2 + 1}, (char)('a' + i));
+  ck_assert_int_eq(replay(&f, 0), STATUS_FAIL);
+  forge(&f);
+  forge_column(&f, KIND_I64, 1, (int64_t[3]){0}, 'z');
+  forge_column(&f, KIND_F32, 2, narrow, 'a');
+  ck_assert_int_eq(replay(&f, 900), STATUS_OK);
+  ck_assert_int_eq(replay(&f, 1100), STATUS_FAIL);
+}
+END_TEST
+
+/* A row has all columns of its table, and a section no more rows than bytes. */
+START_TEST(rows_of_a_journal_have_their_bytes)
+{
+  static const int64_t counts[] = {1, 2, 0, -1, INT64_MAX, 1L << 61};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    struct forged f;
+    const int64_t rows[] = {2, AXIS_STEP, 0, counts[i], 7};
+    char step[] = "\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+                  "\0\0\0\0\0\0\0\0\0\0\0"
+                  "step\0\0\0\0\0\0\0";
+    forge(&f);
+    forge_piece(&f, step, 56 + 11);
+    forge_piece(&f, rows, sizeof rows);
+    ck_assert_int_eq(replay(&f, 0), counts[i] == 1 ? STATUS_OK : STATUS_FAIL);
+    forge(&f);
+    forge_column(&f, KIND_I64, 1, (int64_t[3]){0}, 'z'); /* and "step" has no value */
+    forge_piece(&f, rows, sizeof rows);
+    ck_assert_int_eq(replay(&f, 0), STATUS_FAIL);
+  }
 }
 END_TEST
 
@@ -678,6 +760,7 @@ int main(void)
   tcase_add_test(t, head_of_negative_length);
   tcase_add_test(t, metadata_without_checksums_are_refused);
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
+  tcase_add_test(t, rows_of_a_journal_have_their_bytes);
   tcase_add_test(t, mutants_do_no_harm);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);

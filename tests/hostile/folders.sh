@@ -18,7 +18,7 @@ link() {
   test $status -le 2 || fail "$name: exit $status: $(cat err)"
   test "$(cat home/victim)" = precious || fail "$name: the file behind a link was written"
 }
-for name in x.h5.tmp x.live.tsv x.lock x.ckpt x.h5 x.journal; do
+for name in x.h5.tmp x.lock x.ckpt x.h5 x.journal; do
   # shellcheck disable=SC2086
   link $name "$program" $run record.path=shared/x.h5
 done
@@ -64,15 +64,15 @@ pipe export pipes/p.h5 loss; pipe note pipes/p.h5; pipe note pipes/p.h5 text; pi
 pipe import pipes/p.csv -o z.h5; pipe import pipes/p.jsonl -o z.h5; pipe run pipes/p.conf; pipe sweep pipes/p.conf; pipe spectra pipes/p.safetensors
 
 # a lock that is a pipe is not waited for either
-cp y.live.tsv pipes/; mkfifo pipes/y.lock
-timeout 20 "$program" watch pipes/y.h5 > out 2> err < /dev/null; status=$?
+cp y.h5 pipes/z.h5; mkfifo pipes/z.lock pipes/z.journal
+timeout 20 "$program" watch pipes/z.h5 > out 2> err < /dev/null; status=$?
 test $status -ne 124 || fail "watch waits for a lock that is a pipe"
 
 # what lies beside a stranger's run may be a link to a file of ours, which is not copied
-mkdir theirs; cp real/run.h5 theirs/; cp -r real/run.ckpt theirs/; (umask 077; echo secret > home/secret); ln -s ../home/secret theirs/run.live.tsv
+mkdir theirs; cp real/run.h5 theirs/; cp -r real/run.ckpt theirs/; (umask 077; echo secret > home/secret); ln -s ../home/secret theirs/run.journal
 "$program" rerun --quiet --from 6 theirs/run.h5 > out 2> err && fail "rerun beside a link"
 grep -q 'symbolic link' err || fail "rerun beside a link: $(cat err)"
-test "$(grep -rl secret theirs)" = '' || test "$(grep -rl secret theirs)" = theirs/run.live.tsv || fail "a secret was copied: $(grep -rl secret theirs)"
+test "$(grep -rl secret theirs)" = '' || test "$(grep -rl secret theirs)" = theirs/run.journal || fail "a secret was copied: $(grep -rl secret theirs)"
 
 # what waits ends with a signal, at once
 for signal in TERM INT; do

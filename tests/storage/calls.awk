@@ -2,8 +2,8 @@
 # [OTHER]. "0 0 0 there PATH": a file from before. overwrite=1: the checkpoints of the run that is replaced go first.
 function complain(what) { print FILENAME ":" FNR ": " what ": " $0; bad = 1 }
 function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
-# RUN of RUN.h5, RUN.live.tsv, RUN.ckpt/step-1.h5 and what is on its way to one of them; "" of any other file
-function run_of(path) { return match(path, /\.(h5|live\.tsv|journal|ckpt)([.\/]|$)/) ? substr(path, 1, RSTART - 1) : "" }
+# RUN of RUN.h5, RUN.journal, RUN.ckpt/step-1.h5 and what is on its way to one of them; "" of any other file
+function run_of(path) { return match(path, /\.(h5|journal|ckpt)([.\/]|$)/) ? substr(path, 1, RSTART - 1) : "" }
 function is_temporary(path) { return path ~ /\.[0-9a-f]+\.tmp$/ }
 function is_checkpoint(path) { return path ~ /\.ckpt\/step-[0-9]+\.h5$/ }
 # A lock is a process's, or its parent's, where a child of it writes.
@@ -22,14 +22,17 @@ $4 == "make" || $4 == "write" || $4 == "cut" {
   if ($5 ~ /\.h5$/) complain("written in place")
   check_lock($5)
 }
-# its first line names the columns
-$4 == "write" && $5 ~ /\.live\.tsv$/ && lines[$5]++ && !(run_of($5) ".h5" in there) { complain("rows before the run file") }
+# rows follow a snapshot; those of a checkpoint are in one, or have been synced
+$4 == "write" && $5 ~ /\.journal$/ && !(run_of($5) ".h5" in there) { complain("rows before the run file") }
+$4 == "write" && $5 ~ /\.journal$/ { appended[$5] = 1 }
+$4 == "cut" || $4 == "sync" || $4 == "remove" { delete appended[$5] }
 $4 == "sync" { delete unsynced[$5]; if ($1 in unsettled && folder(unsettled[$1]) == $5) delete unsettled[$1] }
 $4 == "rename" {
   renames++
   if ($5 in unsynced) complain("before it was synced")
   check_lock($5); check_lock($6)
   if (is_checkpoint($6) && !(run_of($6) ".h5" in there)) complain("before its run file")
+  if (is_checkpoint($6) && run_of($6) ".journal" in appended) complain("before its rows were synced")
   delete there[$5]; there[$6] = 1; unsettled[$1] = $6
 }
 $4 == "remove" {
