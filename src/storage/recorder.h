@@ -25,7 +25,7 @@ int recorder_create(struct recorder **, const char *path, int overwrite, const s
    earlier steps are missing. LONG_MAX: all rows that are there. A snapshot follows before the first new row. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, struct error *);
-/* A run file and its journal, where there is one, under another name too, to be continued there. */
+/* A run file under another name too, to be continued there from a step that it has. */
 int recorder_copy(const char *from, const char *to, struct error *);
 /* Remove the row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every`. */
 void recorder_forget(struct recorder *, long step, long every);

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 #include "storage/recorder_state.h"
 
 /* The rows of a run file; *is_running: it lacks what the journal has. A run began when it began first. */
@@ -72,11 +71,8 @@ void recorder_forget(struct recorder *r, long step, long every)
 
 int recorder_copy(const char *from, const char *to, struct error *e)
 {
-  char journal[4096], journal_to[4096];
-  run_sibling(journal, from, ".journal");
-  run_sibling(journal_to, to, ".journal");
-  int status =
-    file_remove(journal_to) ? error_set(e, STATUS_FAIL, "cannot remove %s", journal_to) : STATUS_OK;
-  if (!status && !access(journal, F_OK)) status = file_copy(journal, journal_to, e);
-  return status ? status : file_copy(from, to, e);
+  char journal[4096];
+  run_sibling(journal, to, ".journal");
+  if (file_remove(journal)) return error_set(e, STATUS_FAIL, "cannot remove %s", journal);
+  return file_copy(from, to, e);
 }

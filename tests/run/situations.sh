@@ -105,7 +105,7 @@ test "$(sed 's/-[0-9a-f]\{12\}\./-ID./' out | tr '\n' ' ')" = 'muon-ID.ckpt muon
 # stopped by a limit of time, and by a signal; gone on with
 go 75 run $tiny train.steps=7 train.max_time=1e-9 record.path=m.h5; told m stopped 0 "$ours"; left m stopped 0 checkpoint:0 0
 go 75 resume m.h5; told m stopped 0 "$ours"; left m stopped 0 'resume:0 checkpoint:0' 0
-go 0 resume m.h5 train.max_time=0; told m finished 7 "$ours"; left m finished 7 'resume:0 resume:0 checkpoint:7' '0 7'
+go 0 resume m.h5 train.max_time=0; told m finished 7 "$ours"; left m finished 7 'resume:0 checkpoint:7' '0 7'
 for s in loss grad_norm val_loss attn/max_logit lr; do test "$(column m.h5 $s)" = "$(column a.h5 $s)" || fail "m: $s is not that of a run in one go"; done
 MAXLOGIT_FAULT=io:14:term; export MAXLOGIT_FAULT
 go 75 run $tiny train.steps=20 checkpoint.every=5 record.path=s.h5

@@ -24,7 +24,9 @@ $4 == "make" || $4 == "write" || $4 == "cut" {
 }
 # rows follow a snapshot; those of a checkpoint are in one, or have been synced
 $4 == "write" && $5 ~ /\.journal$/ && !(run_of($5) ".h5" in there) { complain("rows before the run file") }
-$4 == "write" && $5 ~ /\.journal$/ { appended[$5] = 1 }
+# what follows a cut is its first line and the columns
+$4 == "write" && $5 ~ /\.journal$/ { if ($5 in begun) delete begun[$5]; else appended[$5] = 1 }
+$4 == "cut" { begun[$5] = 1 }
 $4 == "cut" || $4 == "sync" || $4 == "remove" { delete appended[$5] }
 $4 == "sync" { delete unsynced[$5]; if ($1 in unsettled && folder(unsettled[$1]) == $5) delete unsettled[$1] }
 $4 == "rename" {
