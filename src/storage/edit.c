@@ -145,7 +145,7 @@ static int accept(void *context, struct error *e)
   if (!status) {
     const char *head = run_head(r, &size);
     h5_put_head(h, head, size);
-    add_event(h, run_last_step(r));
+    if (strcmp(run_state(r), "running")) add_event(h, run_last_step(r)); /* a journal counts the events */
     buffer_add(&note, "edited by another program than maxlogit, and accepted as it is%s%s", text ? ": " : "",
                text ? text : "");
     add_now(h, note.text);

@@ -646,7 +646,8 @@ START_TEST(same_run_sees_a_difference)
 }
 END_TEST
 
-/* An older copy of the run file, or of the journal: rows 5 to 9 are nowhere. A journal that is damaged behind the rows of
+/* An older copy of the run file, or of the journal: rows 5 to 9 are nowhere. A journal that is damaged behind
+   the rows of
    the checkpoint is no harm. */
 START_TEST(missing_rows_are_refused)
 {
@@ -683,7 +684,8 @@ START_TEST(missing_rows_are_refused)
 }
 END_TEST
 
-/* While it is read, a journal becomes another one, which is shorter, as long, or longer; or the same first line has other
+/* While it is read, a journal becomes another one, which is shorter, as long, or longer; or the same first
+   line has other
    rows behind it. */
 START_TEST(another_journal_is_noticed)
 {
