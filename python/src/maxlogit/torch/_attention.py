@@ -863,6 +863,7 @@ class _Diverted:
 
 _diversions: dict[Any, _Diverted] = {}  # by function, or by (owner, name)
 _lock = threading.Lock()
+_unused: list[Any] = []
 
 
 def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: str = "") -> Any:
@@ -908,14 +909,26 @@ def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: 
 
 
 def _restore(key: Any) -> None:
-    with _lock:
-        diverted = _diversions.get(key)
-        if diverted is None:
-            return
-        diverted.users -= 1
-        if not diverted.users:
-            del _diversions[key]
-            diverted.restore()
+    """Give a function back, if nobody else needs it diverted. A garbage collection may call this at any time: whoever holds
+    the lock then does it."""
+    _unused.append(key)
+    _give_back()
+
+
+def _give_back() -> None:
+    while _unused and _lock.acquire(blocking=False):
+        try:
+            diverted = _diversions.get(key := _unused.pop())
+            if diverted is None:
+                continue
+            diverted.users -= 1
+            if not diverted.users:
+                del _diversions[key]
+                diverted.restore()
+        except IndexError:  # another thread was faster
+            pass
+        finally:
+            _lock.release()
 
 
 def _python_modules(model: nn.Module) -> Iterator[Any]:
@@ -952,4 +965,5 @@ def _divert_all(model: nn.Module) -> list[Any]:
     for name, value in getattr(interface, "_global_mapping", {}).items():
         if "paged" not in name:
             keys.append(_divert(value, functools.partial(_wrap_interface, name=name)))
+    _give_back()
     return [key for key in keys if key is not None]
