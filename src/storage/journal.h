@@ -31,7 +31,7 @@ int journal_start(struct journal *, const char *started, const struct rows *, co
 /* All that has come since journal_start, or since the last append. After a failure the next one makes good for it. */
 int journal_append(struct journal *, const struct rows *, const struct notes *, struct error *);
 int journal_sync(struct journal *, struct error *);
-/* Is a snapshot wanted before the next row: it was not started, or has more new columns than a reader makes room for? */
+/* Is a snapshot needed before the next row? The journal was not started, or has more columns than a reader accepts. */
 int journal_is_behind(const struct journal *, const struct rows *);
 
 /* --- reading ------------------------------------------------------------------------------------------- */

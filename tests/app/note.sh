@@ -32,7 +32,7 @@ test "$(id "$run")" = "$first" || fail "a note has changed the id"
 
 # killed at any call that reaches the disk: the old file or the new one
 cp "$run" "$dir/before.h5"
-for k in 1 2 3 4 5 6 7 8; do
+for k in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
   cp "$dir/before.h5" "$run"; rm -f "$dir/run.lock"
   MAXLOGIT_FAULT=io:$k:kill "$program" note "$run" 'third' > /dev/null 2>&1; status=$?
   cmp -s "$run" "$dir/before.h5" && old=1 || old=0
