@@ -135,14 +135,14 @@ static void take_series(struct live_rows *w, const struct run_series *x, enum li
   }
 }
 
-struct observation {
+struct live_reading {
   struct live_rows *rows;
   struct run_file *run;
 };
 
 static int take_name(void *context, const char *name)
 {
-  const struct observation *r = context;
+  const struct live_reading *r = context;
   struct run_series x;
   int i = 0;
   while (i < SOURCES && strcmp(sources[i].series, name)) i++;
@@ -159,7 +159,7 @@ static void read_file(struct live_rows *w, char started[32])
   struct run_file *run = NULL;
   *started = 0;
   if (stat(w->path, &w->state->file) || run_open(&run, w->path, NULL)) return;
-  run_series_names(run, take_name, &(struct observation){w, run});
+  run_series_names(run, take_name, &(struct live_reading){w, run});
   if (!strcmp(run_state(run), "running")) text_fill(started, 32, run_date(run));
   run_close(run);
 }
