@@ -13,7 +13,7 @@
       A resume reads both, forgets the rows from step N on, which it computes again, and makes a snapshot before it
       appends anything. So nothing is ever appended behind half a piece, or behind rows that were forgotten.
    4. A run file that says that its run is over has all rows: what is left of a journal beside it does not count.
-   tests/storage/check_crash kills a run, and a resume, at every call of this list. */
+   tests/storage/check_crash kills a run, and a resume, at every call that reaches the disk. */
 #ifndef MAXLOGIT_STORAGE_JOURNAL_H
 #define MAXLOGIT_STORAGE_JOURNAL_H
 #include "storage/notes.h"
@@ -31,7 +31,7 @@ int journal_start(struct journal *, const char *started, const struct rows *, co
 /* All that has come since journal_start, or since the last append. After a failure the next one makes good for it. */
 int journal_append(struct journal *, const struct rows *, const struct notes *, struct error *);
 int journal_sync(struct journal *, struct error *);
-/* Is a snapshot needed before the next row? The journal was not started, or has more columns than a reader accepts. */
+/* Is a snapshot wanted first: it was not started, or has more new columns than a reader makes room for? */
 int journal_is_behind(const struct journal *, const struct rows *);
 
 /* --- reading ------------------------------------------------------------------------------------------- */

@@ -31,8 +31,8 @@ void live_news(struct live_rows *, long *from);
 /* Has its writer gone? */
 int live_is_over(const struct live_rows *);
 void live_end(struct live_rows *);
-/* Calls `news` now, and every `interval` seconds until the writer has gone; it returns 0 to stop.
-   STATUS_USAGE: there is no such run. */
+/* Calls `news` now, and every `interval` seconds until the writer has gone; it returns 0 to stop. STATUS_USAGE: there
+   is no such run. */
 int live_follow(struct live_rows *, double interval, int (*news)(void *, long from), void *context,
                 struct error *);
 #endif

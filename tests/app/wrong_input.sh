@@ -93,7 +93,7 @@ wrong "moe.groups_kept: 5 of moe.groups = 4; allowed: 1 to 4" run model.ffn=moe 
 wrong "a divisor of moe.active = 3 whose quotient is at most the 2 experts of a group" run model.ffn=moe moe.experts=8 moe.active=3 moe.groups=4
 wrong "a divisor of moe.active = 3 whose" run model.ffn=moe moe.experts=8 moe.active=3 moe.groups=2 moe.groups_kept=2
 wrong "moe.dense_layers: 3 of model.layers = 2; allowed: 0 to 2" run model.ffn=moe model.layers=2 moe.dense_layers=3
-wrong "record.dense: removed; .maxlogit rerun RUN.h5 --from STEP" run record.dense=0.8
+wrong 'record.dense: removed; `maxlogit rerun RUN.h5 --from STEP' run record.dense=0.8
 wrong "data=copy wants model.context of at least 4, not 3" run data=copy model.context=3
 wrong "data=recall wants model.context of at least 4, not 3" run data=recall model.context=3
 wrong "data.separator: empty, but data.packing=documents" run data=bytes data.path=words.conf data.packing=documents data.separator= model.context=2 data.val_fraction=0.3

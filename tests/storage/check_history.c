@@ -1,8 +1,7 @@
 /* check_history.c - a run's file does not tell what its run went through
    Run, kill, resume, stop, resume, extend, rerun: every fact of the file (facts.h) is that of one run in one go, but
    for the lists below. What may differ is checked by itself: times add up, bookkeeping is in its place. And as both
-   could be wrong alike, the rows of every file are held against what else tells them: the lines of export
-   --follow, the steps.
+   could be wrong alike, the rows of every file are held against what else tells them: export --follow, the steps.
    Run where ./maxlogit is. */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -16,7 +16,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numerics/real.h"
-#include "../long.h"
 #include "../same_run.h"
 #include "storage/checkpoint.h"
 #include "storage/h5.h"
@@ -27,6 +26,7 @@
 #include "storage/tables.h"
 
 /* How much to do: `make check-long` asks for more. */
+static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
 
 /* --- a made-up run whose every number follows from its step -------------------------------------------- */
 
@@ -646,9 +646,8 @@ START_TEST(same_run_sees_a_difference)
 }
 END_TEST
 
-/* An older copy of the run file, or of the journal: rows 5 to 9 are nowhere. A journal that is damaged behind
-   the rows of
-   the checkpoint is no harm. */
+/* An older copy of the run file, or of the journal: rows 5 to 9 are nowhere. A journal that is damaged behind the rows
+   of the checkpoint is no harm. */
 START_TEST(missing_rows_are_refused)
 {
   char path[256];
@@ -684,9 +683,8 @@ START_TEST(missing_rows_are_refused)
 }
 END_TEST
 
-/* While it is read, a journal becomes another one, which is shorter, as long, or longer; or the same first
-   line has other
-   rows behind it. */
+/* While it is read, a journal becomes another one, which is shorter, as long, or longer; or the same first line has
+   fewer rows behind it. */
 START_TEST(another_journal_is_noticed)
 {
   static const long steps[] = {12, 20, 28};

@@ -10,9 +10,8 @@
    The file is never half of one: it is written beside, synced and renamed, under a checksum. Between two such
    snapshots (seldom: together they take about a hundredth of the time) each row goes to RUN.journal in one
    write, so that a kill costs at most the row that was being written, and `maxlogit watch` shows it at once.
-   After a kill, open it again with MAXLOGIT_RESUME and go on: the first row or event after
-   that decides where the recording goes on. What was recorded of its step and later ones is of the life
-   before, and goes.
+   After a kill, open it again with MAXLOGIT_RESUME and go on: the first row or event after that decides where
+   the recording goes on. What was recorded of its step and later ones is of the life before, and goes.
 
    A log that is there as a whole (an import) is written with options.whole: no journal, nothing
    on disk before close, and nothing ever where `discard` comes first.
