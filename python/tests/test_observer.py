@@ -252,6 +252,15 @@ class mock_blocks:
 
 
 class Closed(InFolder):
+    def setUp(self):
+        super().setUp()
+        import gc
+
+        gc.collect()
+        for attention in list(_attention._of_model.values()):  # that other tests of this process left open
+            for reader in list(attention.readers):
+                attention.release(reader)
+
     def traces(self, model):
         from torch.nn.attention import flex_attention as flex
 
