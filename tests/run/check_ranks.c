@@ -466,7 +466,7 @@ START_TEST(what_ranks_cannot_do)
      "their gradients after "
      "each"},
     {2, 2, "train.micro_batches=2 comm.shard=weights override.lr=w_q:0.5 override.match=update_rms",
-     "comm.shard = weights with override.match: whole directions are on no rank; allowed: override.match = "
+     "comm.shard = weights with override.match: whole updates are on no rank; allowed: override.match = "
      "lr"},
     {2, 2, "train.micro_batches=2 comm.shard=weights stabilizers=soft_cap+hyperball",
      "stabilizers: hyperball changes whole matrices, of which comm.shard = weights leaves each rank pieces; "
