@@ -339,7 +339,7 @@ extern "C" void *device_scratch(struct device *device, size_t bytes)
 {
   struct cuda *c = cuda_of(device);
   if (bytes <= device->scratch_bytes) return device->scratch;
-  REQUIRE(device->runs == 1); /* other runs' scratch is in their slabs: declared */
+  REQUIRE(device->runs == 1); /* other runs' scratch is in their arenas: declared */
   pthread_mutex_lock(&c->lock);
   REQUIRE(c->retirements < RETIRED);
   if (device->scratch) c->retired[c->retirements++] = device->scratch;

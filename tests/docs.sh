@@ -35,6 +35,13 @@ for f in doc/*.md; do
   [ "$name" = index ] || grep -q "^$name\$" doc/index.md || fail "doc/index.md lacks $name"
 done
 
+# the examples of plug-ins compile; tests/add_plugin.sh also builds and runs them
+for f in $(sed -n 's,^<!-- \(src/[a-z_/]*\.c\) -->$,\1,p' doc/developer.md); do
+  awk -v file="$f" 'index($0, "<!-- " file " -->") { found = 1 } /^```/ && inside { exit }
+    inside { print } /^```c/ && found { inside = 1 }' doc/developer.md >"$dir/example.c"
+  ${CC:-cc} -std=gnu11 -Wall -Werror -fsyntax-only -I"$build" -Isrc -Isrc/library "$dir/example.c" || fail "the example $f"
+done
+
 # in two halves, for two cores
 python3 tests/docs.py doc/recipes.md >"$dir/recipes" 2>&1 &
 set -- README.md CONTRIBUTING.md python/README.md

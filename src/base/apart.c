@@ -217,7 +217,7 @@ static void serve(void (*work)(int, void *))
 {
   static char reply[WORKER_REPLY];
   struct pollfd channel = {.fd = CHANNEL, .events = POLLIN};
-  while (poll(&channel, 1, IDLE_MS) > 0) {
+  for (int wait = -1; poll(&channel, 1, wait) > 0; wait = IDLE_MS) { /* the first request comes for certain */
     struct apart_request r;
     int fd = receive_file(CHANNEL, &r);
     if (fd < 0) break;

@@ -7,22 +7,23 @@
 struct other_ledger {
   json_t *all; /* its entries */
   char *path;
-  char name[64]; /* of what its runs were trained on: see training_text_name */
+  char name[64]; /* of its training data, see training_text_name */
 };
-/* The file, or that in a folder, or a README.md that tells a ledger (told.h); for other_ledger_close, whatever comes.
-   STATUS_USAGE: there is none. */
+/* Open claims.json, the one in a folder, or a README.md with a ledger (readme.h). STATUS_USAGE if there is none. Call
+   other_ledger_close in either case. */
 int other_ledger_open(struct other_ledger *, const char *file_or_folder, struct error *);
-/* All entries of a file, its texts cleaned (text_clean); NULL: there is none. For json_decref. */
+/* All entries of a file, with cleaned texts (text_clean); NULL if there is none. The caller calls json_decref. */
 json_t *other_ledger_read(const char *path);
 void other_ledger_close(struct other_ledger *);
-/* Of NULL, no ledger, there is none: its first entry, which tells what all share; the entry of a claim. */
+/* The first entry, which has the settings that all entries share, and the entry of a claim. NULL if there is none, or
+   the ledger is NULL. */
 const json_t *other_ledger_first(const struct other_ledger *);
 const json_t *other_ledger_claim(const struct other_ledger *, const char *id);
-/* What an entry says: "", NaN or VERDICT_OPEN where it does not. */
+/* A value of an entry; "", NaN or VERDICT_OPEN if it is missing. */
 const char *entry_text(const json_t *entry, const char *key);
 double entry_number(const json_t *entry, const char *key);
 struct interval entry_interval(const json_t *entry, const char *key);
 enum verdict entry_verdict(const json_t *entry);
-/* What a ledger's runs were trained on, in a word, by their settings: a text's file, or the built-in chain. */
+/* A short name of the training data in these settings: the file of a text, or the built-in chain. */
 void training_text_name(const char *settings, char out[64]);
 #endif

@@ -48,13 +48,13 @@ struct device {
   void (*stamp)(struct device *, int op);
   void (*times)(struct device *);
   void *private_state;
-  /* Runs of one layout that a launch computes, and the bytes between the slabs of two of them: every pointer of a
-     recorded call lies in a run's slab, and what it is for run 0 lies r * stride further for run r. A device that
+  /* Runs of one layout that are computed together, and the bytes between the arenas of two of them: every pointer of a
+     recorded call lies in a run's arena, and what it is for run 0 lies r * stride further for run r. A device that
      computes runs as an axis of its grid replays the program of run 0 with that offset. 1 and 0 when a run is alone. */
   int runs;
   size_t stride;
   size_t given;           /* bytes of device_get so far, places rounded up */
-  char *run_arena;        /* of a run's device (slab.h): its memory, ... */
+  char *run_arena;        /* of a run's device (run_arena.h): its memory, ... */
   size_t run_arena_bytes; /* ... and how much of it */
   /* A device that computes while the host goes on: its queue, and the guard of the call being made, which its kernels
      read (NULL: always). Where there is no queue the guard is read before a call. */
@@ -99,7 +99,7 @@ void *device_scratch(struct device *, size_t bytes);
 /* Calls to come declare so many bytes: at once, and for each worker (device_worker). */
 void device_wants_scratch(struct device *, size_t bytes, size_t worker_bytes);
 /* Memory for all that was declared; nothing where it is there. A run does this when it is built, so that a step
-   allocates nothing and all of it lies in the run's slab; otherwise the first call does. */
+   allocates nothing and all of it lies in the run's arena; otherwise the first call does. */
 void device_settle_scratch(struct device *);
 
 /* The device for calls from inside a piece of parallel_for: the same, with a scratch of its own, untimed. */

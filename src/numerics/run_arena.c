@@ -7,7 +7,7 @@
 
 enum {
   PAGE = 4096
-}; /* slabs begin on pages of their own: threads that compute different runs share no line */
+}; /* arenas begin on pages of their own: threads that compute different runs share no line */
 
 struct run_arenas {
   struct device *whole;
@@ -20,7 +20,7 @@ static void *run_arena_get(struct device *device, size_t bytes)
 {
   size_t from = device->given; /* device_get counts this piece afterwards */
   if (from + bytes > device->run_arena_bytes)
-    BUG("a run wants %zu bytes more than the %zu of its slab", from + bytes - device->run_arena_bytes,
+    BUG("a run wants %zu bytes more than the %zu of its arena", from + bytes - device->run_arena_bytes,
         device->run_arena_bytes);
   return device->run_arena + from;
 }

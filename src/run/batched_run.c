@@ -197,7 +197,7 @@ static void compare_programs(struct batch_member *s, const struct batch_member *
   s->trainer = NULL;
 }
 
-/* On `alone`, or on slabs. */
+/* On `alone`, or on arenas. */
 static void drive_on(struct device *alone, struct run_arenas *run_arenas, struct batch_member *member,
                      int members, int threads, const struct batched_run_hooks *hooks)
 {
@@ -264,7 +264,7 @@ static void drive_in_turns(struct batch_member *member, int members, size_t byte
   }
 }
 
-/* Runs of one structure: a device for one alone, else slabs as large as a run that is built to measure it. */
+/* Runs of one structure: a device for one alone, else arenas as large as a run that is built to measure it. */
 static void drive_same(struct batch_member *member, int members, int threads,
                        const struct batched_run_hooks *hooks)
 {

@@ -71,7 +71,7 @@ struct sums {
   double *hits, *pairs;     /* [modules] */
 };
 
-/* A leaf is a micro-batch of each of the batches. */
+/* Reduced is each time a micro-batch of every batch. */
 static void validate(const struct batched *c, batched_choice *chosen, const struct sums *s)
 {
   struct trainer *t = c->run[0];

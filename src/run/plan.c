@@ -106,7 +106,7 @@ static _Noreturn void find_out(struct config *c, int fd)
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
 }
 
-/* In another process: this one is going to start workers, and who has looked at a GPU cannot (slab.h). */
+/* In another process: this one is going to start workers, and who has looked at a GPU cannot (run_arena.h). */
 static int build_apart(struct config *c, struct known *k, struct error *e)
 {
   struct plan_finding f;

@@ -117,7 +117,7 @@ int trainer_save(struct trainer *, struct error *);
 /* Put a checkpoint's tensors in their places. */
 int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 
-/* trainer.c: a step of each; those that have none to do are put out of the lockstep before it. What fails is in the
+/* trainer.c: a step of each; those that have none to do are taken out of the batch before it. What fails is in the
    run's `error`. */
 void trainer_step_all(struct batched *);
 /* The last look of those that are at their end, at the state after the last update. */

@@ -17,7 +17,7 @@ int trainer_init_into(struct trainer **, struct config *, const char *path, stru
 /* Continue RUN.h5; `changes` are key=value texts that cannot change the past. */
 int trainer_resume(struct trainer **, const char *run_path, const char *const *changes, int count,
                    struct error *);
-/* The same on a device that the caller has opened and closes: a run's slab (numerics/run_arena.h). */
+/* The same on a device that the caller has opened and closes: a run's arena (numerics/run_arena.h). */
 int trainer_init_on(struct trainer **, struct device *, struct config *, unsigned flags, struct error *);
 int trainer_resume_on(struct trainer **, struct device *, const char *run_path, struct error *);
 /* The run of `path` once more, into another file, from its newest checkpoint of at most `from` updates on: what was
@@ -59,7 +59,7 @@ int trainer_done(struct trainer *, struct error *);
 /* Free without touching the disk again: after an error. */
 void trainer_abandon(struct trainer *);
 
-/* Two runs on slabs of one device: NULL where their programs are the same, each in its own slab; else what differs. */
+/* Two runs on one device: NULL if their programs are the same, each in its own arena; else the difference. */
 const char *trainer_difference(const struct trainer *, const struct trainer *);
 
 /* What the last step saw whose report has been read (trainer_settle: the last). */

@@ -203,6 +203,28 @@ int journal_sync(struct journal *j, struct error *e) { return append_sync(j->fil
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
+/* A journal is small beside its run file, which is in memory as a whole. */
+char *journal_bytes(int fd, size_t from, size_t *length)
+{
+  struct stat info;
+  ssize_t n = 1;
+  *length = 0;
+  if (fstat(fd, &info) || (size_t)info.st_size < from) return NULL;
+  if ((double)info.st_size > memory_there_is() / 4) {
+    errno = EFBIG;
+    return NULL;
+  }
+  size_t room = (size_t)info.st_size - from;
+  char *text = memory_new(room + 1, 1);
+  for (; n > 0 && *length<room; *length += n> 0 ? (size_t)n : 0)
+    n = pread(fd, text + *length, room - *length, (off_t)(from + *length));
+  if (n >= 0) return text;
+  int reason = errno;
+  memory_free(text);
+  errno = reason;
+  return NULL;
+}
+
 int journal_begin(struct journal_reader *r, const char *text, size_t length, const char *started)
 {
   char name[JOURNAL_HEAD];
@@ -394,24 +416,17 @@ static int piece_follows(const char *text, size_t rest)
   return rest > 0;
 }
 
-/* A journal is small beside its run file, which is in memory as a whole. */
 static int load(const char *path, char **text, size_t *length, struct error *e)
 {
-  struct stat info;
-  ssize_t n = 1;
   int fd = file_open_plain(path, e);
   if (fd < 0) return e->status;
-  if (fstat(fd, &info) || (double)info.st_size > memory_there_is() / 4) {
-    close(fd);
-    return error_set(e, STATUS_FAIL, "%s is larger than a quarter of this machine's memory", path);
-  }
-  *text = memory_new((size_t)info.st_size + 1, 1);
-  for (*length = 0; n > 0 && *length<(size_t)info.st_size; *length += n> 0 ? (size_t)n : 0)
-    n = read(fd, *text + *length, (size_t)info.st_size - *length);
+  *text = journal_bytes(fd, 0, length);
+  int reason = errno;
   close(fd);
-  if (n >= 0) return STATUS_OK;
-  memory_free(*text);
-  return error_set(e, STATUS_FAIL, "cannot read %s: %s", path, strerror(errno));
+  if (*text) return STATUS_OK;
+  if (reason == EFBIG)
+    return error_set(e, STATUS_FAIL, "%s is larger than a quarter of this machine's memory", path);
+  return error_set(e, STATUS_FAIL, "cannot read %s: %s", path, strerror(reason));
 }
 
 int journal_replay(const char *path, const char *started, struct rows *rows, struct notes *notes,

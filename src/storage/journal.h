@@ -57,6 +57,9 @@ struct journal_reader {
   uint64_t mark[2];   /* its length and digest, which stands for all pieces before it */
   size_t row_bytes[TABLE_COUNT];
 };
+/* The bytes of an open file from `from` on, for memory_free. NULL: more than a quarter of this machine's memory
+   (errno EFBIG), or cannot be read. */
+char *journal_bytes(int fd, size_t from, size_t *length);
 /* Begins with the first line. 0: it is not of a recording that was started then. */
 int journal_begin(struct journal_reader *, const char *text, size_t length, const char *started);
 /* Whole pieces of `text`, the bytes from r->at on. 0: one does not fit. */

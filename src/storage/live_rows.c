@@ -225,26 +225,12 @@ static int see_rows(void *context, int table, int64_t first, int64_t count, cons
   return fits;
 }
 
-/* The bytes from `at` on, for memory_free; NULL: they are more than a reader takes at once, or cannot be read. */
-static char *bytes_from(int fd, size_t at, size_t *length)
-{
-  struct stat info;
-  *length = 0;
-  if (fstat(fd, &info) || (size_t)info.st_size < at || (double)info.st_size > memory_there_is() / 4)
-    return NULL;
-  size_t room = (size_t)info.st_size - at;
-  char *text = memory_new(room + 1, 1);
-  for (ssize_t n = 1; n > 0 && *length<room; *length += n> 0 ? (size_t)n : 0)
-    n = pread(fd, text + *length, room - *length, (off_t)(at + *length));
-  return text;
-}
-
 static void read_journal(struct live_rows *w, int fd)
 {
   static const struct journal_visitor visitor = {see_column, see_rows, NULL};
   struct live_state *s = w->state;
   size_t length, from = s->journal.at;
-  char *text = bytes_from(fd, from, &length);
+  char *text = journal_bytes(fd, from, &length);
   s->has_journal = text && journal_read(&s->journal, text, length, &visitor, w);
   memory_free(text);
 }

@@ -51,7 +51,7 @@ test $status -eq 2 && test ! -e points || fail "all points are checked first: ex
 # run: a second signal ends it at once, in a step that takes long
 "$program" run --quiet train.steps=100 model.layers=12 model.width=768 model.heads=12 model.context=512 train.batch=32 device.threads=1 record.path=long.h5 > out 2> err &
 pid=$!
-for try in 1 2 3 4 5 6 7 8 9 10; do test -e long.live.tsv && break; sleep 1; done
+for try in 1 2 3 4 5 6 7 8 9 10; do test -e long.journal && break; sleep 1; done
 sleep 1; kill -INT $pid; sleep 1; began=$(date +%s); kill -INT $pid
 wait $pid; status=$?
 test $status -eq 130 && test $(($(date +%s) - began)) -le 5 || fail "a second signal ends it at once ($try): exit $status: $(cat err)"

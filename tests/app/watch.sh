@@ -1,6 +1,6 @@
 #!/bin/sh
-# watch and export --follow, on the files of a run that was killed: whole pieces only, a journal that a resume cut, a writer
-# that is gone. Their life beside a run is in show.sh.
+# watch and export --follow read the files of a killed run: only whole pieces, a journal that a resume has cut, no writer.
+# tests/app/show.sh tests them beside a writer.
 . "${top_srcdir:-.}/tests/small_runs.sh"
 
 tiny="data=copy model.width=8 model.layers=1 model.heads=2 model.context=8 model.ffn_width=16 train.batch=1 train.val_every=0
@@ -17,7 +17,7 @@ done
 kill -9 $runner
 wait $runner 2> /dev/null
 
-# a lock that nobody holds is that of a writer that was killed; what is there is printed, and that is the end
+# a lock file without a holder: the writer was killed; all rows are printed, then watch ends
 timeout 60 "$program" watch --interval=0.01 "$dir/a.h5" > "$dir/out" 2> "$dir/err" || fail "a killed writer: exit $?: $(cat "$dir/err")"
 rm -f "$dir/a.lock"
 timeout 60 "$program" watch "$dir/a.h5" 2> "$dir/err" | cmp - "$dir/out" || fail "no writer: $(cat "$dir/err")"
@@ -25,7 +25,7 @@ grep -q 'no writer any more; `maxlogit resume' "$dir/err" || fail "the end: $(ca
 awk '{ if ($1 != "step" || $2 != n++) bad = 1 } END { exit bad || n < 50 }' "$dir/out" || fail "rows: $(head -n 3 "$dir/out")"
 all=$(grep -c . "$dir/out")
 
-# the lines that live files had: eight columns, the same rows
+# export --follow: eight columns, the same rows
 timeout 60 "$program" export --follow "$dir/a.h5" > "$dir/lines" 2> "$dir/err" || fail "export --follow: exit $?: $(cat "$dir/err")"
 printf 'step\tloss\tval_loss\tlr\tgrad_norm\tmax_logit\tlayer\thead\n' > "$dir/header"
 head -n 1 "$dir/lines" | cmp - "$dir/header" || fail "export --follow begins with $(head -n 1 "$dir/lines")"
@@ -36,7 +36,7 @@ for words in "loss" "--list" "$dir/a.h5"; do
   grep -q 'export --follow: takes one run, and no series' "$dir/err" || fail "export --follow with $words: $(cat "$dir/err")"
 done
 
-# half a piece is not there yet; a journal of another recording is none; nor is a link
+# half a piece, a journal of another recording, and a link have no rows
 size=$(wc -c < "$dir/a.journal")
 part() { cp "$dir/a.h5" "$dir/$1.h5"; head -c "$2" "$dir/a.journal" > "$dir/$1.journal"; }
 count() { timeout 60 "$program" watch "$dir/$1.h5" 2> "$dir/err" | grep -c .; }

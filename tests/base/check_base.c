@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/apart.h"
 #include "base/clock.h"
 #include "base/elementary.h"
 #include "base/error.h"
@@ -787,6 +789,39 @@ START_TEST(errors_at_their_edges)
     snprintf(place, sizeof place, "%.2047s: message", text);
     place[2047] = 0;
     ck_assert_str_eq(e.text, place);
+  }
+}
+END_TEST
+
+/* --- a worker ------------------------------------------------------------------------------------------- */
+
+static int late_messages; /* how many are still to be sent late */
+
+ssize_t __real_sendmsg(int to, const struct msghdr *, int flags);
+ssize_t __wrap_sendmsg(int to, const struct msghdr *, int flags);
+ssize_t __wrap_sendmsg(int to, const struct msghdr *message, int flags)
+{
+  const struct timespec pause = {0, 600000000};
+  if (late_messages > 0) nanosleep(&pause, NULL), late_messages--;
+  return __real_sendmsg(to, message, flags);
+}
+
+static void answer(int fd, void *reply)
+{
+  char c;
+  *(int *)reply = read(fd, &c, 1) == 0 ? 42 : 1;
+}
+
+/* A machine that is busy delays a request by more than the time after which an idle worker ends. */
+START_TEST(late_requests_of_a_worker)
+{
+  struct worker worker = {.work = answer};
+  for (int i = 0; i < 2; i++) {
+    int reply = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    late_messages = 1;
+    ck_assert_int_eq(worker_ask(&worker, fd, 4, 0, &reply, sizeof reply), 1);
+    ck_assert_int_eq(reply, 42);
+    close(fd);
   }
 }
 END_TEST
@@ -2110,6 +2145,7 @@ int main(void)
   tcase_add_test(values, first_error_counts);
   tcase_add_test(values, errors_at_their_edges);
   tcase_add_test(values, errors_of_callers);
+  tcase_add_test(values, late_requests_of_a_worker);
   tcase_add_test(values, messages_are_lines);
   tcase_add_test(values, options_parse);
   tcase_add_test(values, options_allowed);

@@ -40,7 +40,7 @@ swapped shared/data home/data "$program" report y.h5 -o shared
 # a folder on the way: the link is another user's, which only root can lay here
 if test "$(id -u)" -eq 0; then
   cp -r page/. home/page; cp -r home/ckpt home/page/x.ckpt
-  for name in x.h5 x.lock x.live.tsv README.md q/README.md claims.json; do mkdir -p "home/page/$(dirname $name)"; echo precious > home/page/$name; done
+  for name in x.h5 x.lock x.journal README.md q/README.md claims.json; do mkdir -p "home/page/$(dirname $name)"; echo precious > home/page/$name; done
   # shellcheck disable=SC2086 # settings
   swapped shared/sub home/page "$program" run --quiet $small record.path=shared/sub/x.h5 checkpoint.every=1 checkpoint.keep=1 record.overwrite=1
   swapped shared/sub home/page "$program" report y.h5 -o shared/sub

@@ -197,7 +197,7 @@ static void play(const char *late, const char *order)
 }
 
 /* One, three and eight at a time (all that are of one structure), on fewer threads than runs, as many and more. */
-START_TEST(lockstep_changes_nothing)
+START_TEST(batch_changes_nothing)
 {
   if (!choose(_i)) return;
   make_folder();
@@ -751,7 +751,7 @@ int main(void)
   for (int i = 0; i < PLACES; i++) {
     TCase *k = tcase_create(names[i]);
     tcase_set_timeout(k, 300);
-    tcase_add_loop_test(k, lockstep_changes_nothing, i, i + 1);
+    tcase_add_loop_test(k, batch_changes_nothing, i, i + 1);
     tcase_add_loop_test(k, stopped_in_company, 2 * i, 2 * i + 2);
     tcase_add_loop_test(k, an_end_is_its_own, i, i + 1);
     tcase_add_loop_test(k, why_each_has_failed, i, i + 1);

@@ -3,7 +3,7 @@
 # What a run leaves and tells, in each situation it can be in: fresh, of no step, stopped, killed, resumed, longer, repeated
 # as a whole and in part, begun from another's weights, diverged, locked, on a full disk. Of each: the exit status, both
 # outputs to the letter, whose numbers are those of the file, the state, every event of its bookkeeping, its checkpoints,
-# the live file, and that nothing else lies there.
+# and that nothing else lies there.
 srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
 cd "$dir" || exit 99
