@@ -47,8 +47,8 @@ struct config *bench_config(const struct bench *b, const struct bench_stack *sta
 
 void bench_forget(const struct bench *b, int file)
 {
-  static const char *const ends[] = {"h5", "journal", "lock", "h5.lock"};
-  for (int k = 0; k < 4; k++) {
+  static const char *const ends[] = {"h5", "journal", "lock"};
+  for (int k = 0; k < 3; k++) {
     char path[96];
     snprintf(path, sizeof path, "%s/%d.%s", b->folder, file, ends[k]);
     file_remove(path);

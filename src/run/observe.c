@@ -27,8 +27,8 @@ void row_writer_free(struct row_writer *o)
   memory_free(o);
 }
 
-static int put(struct row_writer *o, enum series_axis axis, const struct step_scalars *now, double batches,
-               int with_update, struct error *e)
+int row_writer_put(struct row_writer *o, enum series_axis axis, const struct step_scalars *now,
+                   double batches, int with_update, struct error *e)
 {
   int status = observers_read(o->observers, axis, now, batches, with_update, e);
   for (long i = 0; i < o->count; i++) {
@@ -39,13 +39,6 @@ static int put(struct row_writer *o, enum series_axis axis, const struct step_sc
     else
       recorder_put_number(o->recorder, o->id[i], x->row->number);
   }
-  return status;
-}
-
-int row_writer_put(struct row_writer *o, enum series_axis axis, const struct step_scalars *now,
-                   double batches, int with_update, struct error *e)
-{
-  int status = put(o, axis, now, batches, with_update, e);
   recorder_row(o->recorder, axis, now->step);
   return status;
 }

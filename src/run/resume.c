@@ -103,6 +103,8 @@ static void forget_last_row(struct trainer *t)
 static int begin_at(struct trainer **out, struct trainer *t, struct origin *origin, struct checkpoint *state,
                     int repeats, int status, struct error *e)
 {
+  const int other =
+    t->context != 0; /* other ranks along the context; trainer_build fills in those of a run as it was */
   t->origin = origin;
   origin->has_state = state->count > 0;
   if (!status) status = trainer_build(t, 1, e);
@@ -110,13 +112,12 @@ static int begin_at(struct trainer **out, struct trainer *t, struct origin *orig
   if (!status && !repeats && !t->comm->rank) forget_last_row(t);
   checkpoint_free(state);
   t->origin = NULL;
-  if (status) {
-    trainer_release(t);
-    return status;
+  if (!status) {
+    trainer_observe(t);
+    recorder_event(t->recorder, t->done, repeats ? "rerun" : "resume", -1, -1, NAN);
+    if (other) recorder_event(t->recorder, t->done, "context", -1, -1, (double)t->context);
+    status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);
   }
-  trainer_observe(t);
-  recorder_event(t->recorder, t->done, repeats ? "rerun" : "resume", -1, -1, NAN);
-  status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);
   if (status) {
     trainer_release(t);
     return status;
@@ -146,12 +147,9 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = origin_check(path, c, &origin, e);
   if (!status) status = change_config(c, changes, count, &t->context, e);
-  const int other = t->context != 0;
   if (!status) status = read_state(path, origin.last_step, &state, e);
   if (!status) status = origin_owns(path, origin.id, &state, e);
-  status = begin_at(out, t, &origin, &state, 0, status, e);
-  if (!status && other) recorder_event(t->recorder, t->done, "context", -1, -1, (double)t->context);
-  return status;
+  return begin_at(out, t, &origin, &state, 0, status, e);
 }
 
 int trainer_resume(struct trainer **out, const char *path, const char *const *changes, int count,

@@ -14,7 +14,6 @@
 struct flight {
   struct step_scalars now;
   double began;
-  int probed;
   struct batch batch; /* a copy, where batches are recorded */
 };
 

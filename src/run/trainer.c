@@ -56,7 +56,7 @@ static struct step_scalars scalars_of(const struct trainer *t)
 /* Rows of what was looked at. */
 static void observe_looks(struct trainer *t, const struct flight *f)
 {
-  if (f->probed) row_writer_put(t->row_writer, AXIS_PROBE, &f->now, 1, 0, NULL);
+  if (due(t->record.probe_every, t->reading)) row_writer_put(t->row_writer, AXIS_PROBE, &f->now, 1, 0, NULL);
   if (!due(t->train->val_every, t->reading)) return;
   t->val_loss = trainer_reported_val(t);
   row_writer_put(t->row_writer, AXIS_VAL, &f->now, (double)t->train->val_batches, 0, NULL);
@@ -217,7 +217,7 @@ static void issue_step(const struct batched *c)
   double began = clock_seconds();
   for (int i = 0; i < c->count; i++) {
     struct flight *f = next_flight(c->run[i]);
-    f->now = scalars_of(c->run[i]), f->began = began, f->probed = probe_due(c->run[i]);
+    f->now = scalars_of(c->run[i]), f->began = began;
   }
   batched_replay(c, PART_BEGIN);
   look_around(c);

@@ -64,7 +64,11 @@ static int list_in(int folder, const char *run_path, long **out, size_t *count, 
   *out = NULL;
   int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *d = fd < 0 ? NULL : fdopendir(fd);
-  if (!d) return error_set(e, STATUS_FAIL, "checkpoints of %s: %s", run_path, strerror(errno));
+  if (!d) {
+    error_set(e, STATUS_FAIL, "checkpoints of %s: %s", run_path, strerror(errno));
+    if (fd >= 0) close(fd);
+    return e->status;
+  }
   for (struct dirent *entry; (entry = readdir(d));)
     if (step_of(entry->d_name) >= 0) {
       steps = memory_grow(steps, *count, *count + 1, sizeof *steps);

@@ -400,8 +400,9 @@ static int replay_rows(void *context, int table, int64_t first, int64_t count, c
 
 static int replay_note(void *context, int64_t number, const char *date, const char *text)
 {
-  struct replay *x = context;
-  if (number >= x->notes->count) notes_add(x->notes, date, text);
+  struct notes *n = ((struct replay *)context)->notes;
+  const struct note *same = number >= 0 && number < n->count ? &n->note[number] : NULL;
+  if (!same || strcmp(same->date, date) != 0 || strcmp(same->text, text) != 0) notes_add(n, date, text);
   return 1;
 }
 

@@ -1,6 +1,7 @@
 #include "storage/live_rows.h"
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -33,7 +34,7 @@ struct live_state {
 void live_begin(struct live_rows *w, const char *run_path)
 {
   *w = (struct live_rows){.last_news = clock_seconds()};
-  text_fill(w->path, sizeof w->path, run_path);
+  snprintf(w->path, sizeof w->path, "%s", run_path);
   run_sibling(w->journal_path, run_path, ".journal");
   run_sibling(w->lock_path, run_path, ".lock");
   w->state = memory_new(1, sizeof *w->state);
@@ -212,7 +213,8 @@ static int see_rows(void *context, int table, int64_t first, int64_t count, cons
   struct live_rows *w = context;
   struct live_state *s = w->state;
   if (table != AXIS_STEP && table != AXIS_VAL) return 1;
-  double *logit = memory_new(s->spot[LIVE_MAX_LOGIT].count + 1, sizeof *logit);
+  /* in a row of the step axis, whose bytes are there, so that the count is bounded by them */
+  double *logit = table == AXIS_STEP ? memory_new(s->spot[LIVE_MAX_LOGIT].count + 1, sizeof *logit) : NULL;
   int fits = 1;
   for (int64_t i = first; i < first + count && fits; i++, row += s->journal.row_bytes[table]) {
     int64_t step, rows = table == AXIS_STEP ? w->rows : s->vals;

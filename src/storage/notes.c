@@ -10,7 +10,11 @@ static char *keep(const char *text) { return text_cleaned(text, "\n\t"); }
 
 void notes_add(struct notes *n, const char *date, const char *text)
 {
-  n->note = memory_grow(n->note, (size_t)n->count, (size_t)n->count + 1, sizeof *n->note);
+  if (n->count == n->room) {
+    const int room = 2 * n->room + 4;
+    n->note = memory_grow(n->note, (size_t)n->room, (size_t)room, sizeof *n->note);
+    n->room = room;
+  }
   n->note[n->count++] = (struct note){keep(date), keep(text)};
 }
 

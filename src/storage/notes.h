@@ -10,7 +10,7 @@ struct note {
 };
 struct notes {
   struct note *note;
-  int count;
+  int count, room;
 };
 enum { NOTE_BYTES = 16384 }; /* the longest text */
 

@@ -360,9 +360,15 @@ void recorder_batch(struct recorder *r, long step, const int *tokens, const floa
     const void *data;
   } parts[] = {{"tokens", tokens}, {"mask", mask}, {"document", document}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    const size_t bytes =
+      (size_t)batch * (size_t)(context + !i) * sizeof(int); /* tokens have one more target */
     struct row_column *c = parts[i].data ? table_find(t, parts[i].name) : NULL;
-    REQUIRE(c || !parts[i].data);
-    if (c) memcpy(table_row(t, c), parts[i].data, c->row_bytes);
+    if (parts[i].data && (!c || c->row_bytes != bytes)) {
+      error_set(&r->problem, STATUS_FAIL, "%s: its batches have another shape than those of this run",
+                r->path);
+      return;
+    }
+    if (c) memcpy(table_row(t, c), parts[i].data, bytes);
   }
   end_row(r, TABLE_BATCHES, step);
 }

@@ -37,9 +37,11 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
   int is_running, status = recorder_begin(&r, path, config, facts, e);
   if (status) return status;
   status = read_file(r, &is_running, e);
-  if (!status && is_running) status = journal_replay(r->journal_path, r->started, &r->rows, &r->notes, e);
-  if (status == STATUS_FAIL && step < LONG_MAX && has_steps(r, step))
-    *e = (struct error){0}, status = STATUS_OK; /* what is damaged is computed again */
+  if (!status && is_running) {
+    status = journal_replay(r->journal_path, r->started, &r->rows, &r->notes, e);
+    if (status == STATUS_FAIL && step < LONG_MAX && has_steps(r, step))
+      *e = (struct error){0}, status = STATUS_OK; /* the damaged rows of the journal are computed again */
+  }
   if (!status && step < LONG_MAX) {
     rows_go_back(&r->rows, step);
     if (!has_steps(r, step))

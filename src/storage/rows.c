@@ -83,7 +83,11 @@ size_t column_room(const struct row_column *c, int64_t rows)
 
 struct row_column *table_add(struct row_table *t, const char *name, const struct h5_shape *shape)
 {
-  t->column = memory_grow(t->column, (size_t)t->columns, (size_t)t->columns + 1, sizeof *t->column);
+  if (t->columns == t->room) {
+    const int room = 2 * t->room + 8;
+    t->column = memory_grow(t->column, (size_t)t->room, (size_t)room, sizeof *t->column);
+    t->room = room;
+  }
   struct row_column *c = &t->column[t->columns++];
   snprintf(c->name, sizeof c->name, "%s", name);
   c->shape = *shape;
@@ -144,7 +148,7 @@ void rows_go_back(struct rows *r, int64_t step)
   for (int i = 0; i < TABLE_COUNT; i++) {
     struct row_table *t = &r->table[i];
     int64_t rows = 0;
-    if (!t->columns || t->column[0].row_bytes < sizeof step) continue; /* a record begins with its step */
+    if (!t->columns) continue; /* else the first is of steps, or of records, which begin with one */
     while (rows < t->rows && step_at(t, rows) < step) rows++;
     table_cut(t, rows);
   }

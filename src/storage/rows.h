@@ -21,7 +21,7 @@ struct row_column {
 
 struct row_table {
   struct row_column *column;
-  int columns;
+  int columns, room; /* of column */
   int64_t rows;  /* complete ones */
   int64_t saved; /* of them, rows that the run file on disk has */
   int building;  /* a row is being filled in */

@@ -212,8 +212,8 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   int status = h5_save_held(h, r->path, r->lock, e);
   if (status) return status;
   rows_saved(&r->rows);
-  if (!r->journal) return STATUS_OK;
-  if (!strcmp(state, "running")) return journal_start(r->journal, r->started, &r->rows, &r->notes, e);
+  if (!strcmp(state, "running"))
+    return r->journal ? journal_start(r->journal, r->started, &r->rows, &r->notes, e) : STATUS_OK;
   journal_close(r->journal);
   r->journal = NULL;
   return file_remove(r->journal_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path)

@@ -99,6 +99,7 @@ int table_takes(const struct h5_shape *s, int table, int column)
   int64_t bytes = 8;
   if (table == TABLE_EVENTS) return s->kind == KIND_RECORD && s->rank == 1;
   if (!column) return s->kind == KIND_I64 && s->rank == 1;
+  if (table == TABLE_TIMING) return s->kind == KIND_F64 && s->rank == 1; /* recorder_timing writes these */
   for (int i = 1; i < s->rank; i++)
     if (s->dims[i] < 1 || __builtin_mul_overflow(bytes, s->dims[i], &bytes)) return 0;
   return s->kind < KIND_TEXT && bytes < INT64_MAX / 2;
