@@ -70,7 +70,7 @@ on 3 sweep.dir=bad train.on_nonfinite=fail train.lr=0.01,1e30 train.steps=20 2>e
 
 # a disk that is full for the first of a group ends its runs on both, each told once; with room they are made
 # shellcheck disable=SC2016 # of the inner shell
-ranks 2 sh -c 'case $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1) in 0) export MAXLOGIT_FAULT=io:60:full ;; esac; exec "$@"' sh \
+ranks 2 sh -c 'case $(printenv OMPI_COMM_WORLD_RANK PMI_RANK | head -n 1) in 0) export MAXLOGIT_FAULT=io:30:full ;; esac; exec "$@"' sh \
   "$program" sweep s.conf $small comm.ranks=2 comm.timeout=5 sweep.dir=full >full.table 2>full.err
 [ $? = 1 ] || fail "full: not exit 1: $(cat full.err)"
 [ "$(grep -c 'failed: rank 0 on .*: cannot write full/.*: No space left on device' full.err)" = 12 ] ||
