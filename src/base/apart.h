@@ -23,7 +23,8 @@ int run_apart(int (*work)(void *context, struct error *), void *context, const c
               unsigned seconds, size_t bytes, struct error *);
 
 /* A child that does the same work for one open file after another, so that many files need one start. After its
-   first work it ends by itself when it has had none for a quarter of a second. Zero-initialized but for `work`; from one thread at a time. */
+   first work it ends by itself when it has had none for a quarter of a second. Zero-initialized but for `work`; from
+   one thread at a time. */
 struct worker {
   void (*work)(int fd, void *reply);
   int socket;

@@ -64,8 +64,8 @@ void program_backward(struct program *, struct tensor *loss);
 int program_starts(const struct program *, const struct tensor *t);
 void program_plan(struct program *); /* places all temporaries; the program is complete */
 void program_run(struct program *);
-/* The same program of runs of one layout (run_arena.h), in the order of their arenas, on a device that computes runs itself:
-   a call is made once for all of them, and for what lies between them; a step of the host for each. */
+/* The same program of runs of one layout (run_arena.h), in the order of their arenas, on a device that computes runs
+   itself: a call is made once for all of them, and for what lies between them; a step of the host for each. */
 void program_run_together(struct program *const *, int count);
 /* Do two programs make the same calls with the same constants, all that lies at an address for the first lying `shift`
    bytes further for the second? NULL, or what differs: the name of an operation. Contexts of host steps may differ. */

@@ -22,9 +22,9 @@ struct row_column {
 struct row_table {
   struct row_column *column;
   int columns, room; /* of column */
-  int64_t rows;  /* complete ones */
-  int64_t saved; /* of them, rows that the run file on disk has */
-  int building;  /* a row is being filled in */
+  int64_t rows;      /* complete ones */
+  int64_t saved;     /* of them, rows that the run file on disk has */
+  int building;      /* a row is being filled in */
 };
 
 struct rows {

@@ -257,6 +257,25 @@ START_TEST(a_second_life_counts)
 }
 END_TEST
 
+/* A kill between an event and the row of its step: the next life tells it again, once. */
+START_TEST(an_event_without_its_row)
+{
+  struct maxlogit_recorder *r;
+  struct numbers n;
+  const char *path = at("event.h5");
+  for (int life = 0; life < 2; life++) {
+    OK(open_as(&r, path, MAXLOGIT_RESUME));
+    declare(r, &n);
+    for (long s = life ? 7 : 0; s < (life ? 9 : 7); s++) OK(record_step(r, &n, s));
+    if (life) break;
+    OK(maxlogit_record_event(r, 7, "clip", 1, 2, value_at(7, 0), &e));
+    maxlogit_record_discard(r); /* as if killed */
+  }
+  OK(maxlogit_record_close(r, "stopped", &e));
+  check_run(path, 9, "stopped");
+}
+END_TEST
+
 /* What a life took is counted on by the next. */
 START_TEST(time_goes_on)
 {
@@ -601,6 +620,7 @@ int main(void)
   tcase_add_test(t, what_is_recorded_is_read);
   tcase_add_test(t, killed_recordings_go_on);
   tcase_add_test(t, a_second_life_counts);
+  tcase_add_test(t, an_event_without_its_row);
   tcase_add_test(t, time_goes_on);
   tcase_add_test(t, an_overtaken_journal_is_no_harm);
   tcase_add_test(t, a_damaged_journal_is_told);
