@@ -96,7 +96,7 @@ class Attention:
             name = clean(name)
             if name in self.paths:  # a wrapper and the module in it
                 continue
-            if "_maxlogit_place" in module.__dict__ and _place_of(module) is not None:
+            if _is_watched(module):
                 raise ValueError(
                     f"{name or type(module).__name__} is watched as a part of another model: close that one first"
                 )
@@ -143,10 +143,12 @@ class Attention:
         for path in self.paths.values():
             module = path()
             if module is not None:
+                _end_interrupted(module)
                 _remove_hooks(module)
                 module.__dict__.pop("_maxlogit_place", None)
         outer = self._outer()
         if outer is not None:
+            _end_interrupted(outer)
             _remove_hooks(outer)
             outer.__dict__.pop("_maxlogit_inner", None)
         _forget(self._places, self._diverted)
@@ -179,7 +181,7 @@ class Attention:
 
     def asking(self) -> list[Reader]:
         # validation does not count, nor does what activation checkpointing computes again within backward
-        if torch._C._current_graph_task_id() != -1:
+        if _is_again():
             return []
         readers = [reader for reader in self.readers if reader.active]
         if not self.model.training:
@@ -219,7 +221,7 @@ class Attention:
         mask: Mask,
         given: Optional[Tensor],
     ) -> None:
-        q, k, mask = plain_call(q, k, mask)
+        q, k = plain_call(q, k)
         found: dict[bool, Tensor] = {}
         has_bias = mask.tensor is not None and mask.tensor.dtype != torch.bool
         for bias in {reader.bias for reader in readers} if has_bias else (True,):
@@ -247,7 +249,7 @@ class Unsupported(NotImplementedError):
     """A call whose maxima cannot be computed; it is skipped with a warning."""
 
 
-def plain_call(q: Tensor, k: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Mask]:
+def plain_call(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """Queries and keys as plain tensors [batch, heads, positions, size]: what torch.func has wrapped is unwrapped."""
     if q.is_nested or k.is_nested:
         raise Unsupported("nested tensors are not supported")
@@ -261,7 +263,7 @@ def plain_call(q: Tensor, k: Tensor, mask: Mask) -> tuple[Tensor, Tensor, Mask]:
         tensors[i] = x
     if type(q) is not Tensor and hasattr(q, "to_local"):
         tensors = [x.to_local() if hasattr(x, "to_local") else x for x in tensors]
-    return tensors[0].detach(), tensors[1].detach(), mask
+    return tensors[0].detach(), tensors[1].detach()
 
 
 _of_model: weakref.WeakKeyDictionary[nn.Module, Attention] = weakref.WeakKeyDictionary()
@@ -324,9 +326,19 @@ def _forget(places: list[Tensor], diverted: list[Any]) -> None:
         _restore(diverted.pop())
 
 
-def _place_of(module: nn.Module) -> Optional[tuple[weakref.ref[Attention], str]]:
+def _owner(place: Tensor) -> tuple[Optional[Attention], str]:
+    """The attention and the name of the module of a place; None: a copy's, or closed."""
+    own = _registry.get(place.data_ptr())
+    return (None, "") if own is None else (own[0](), own[1])
+
+
+def _row_of(name: str, call: int) -> str:
+    return name if not call else f"{name}#{call + 1}"
+
+
+def _is_watched(module: nn.Module) -> bool:
     place = module.__dict__.get("_maxlogit_place")
-    return None if place is None else _registry.get(place.data_ptr())
+    return place is not None and place.data_ptr() in _registry
 
 
 def _add_hooks(module: nn.Module, enter: Any, leave: Any) -> None:
@@ -361,6 +373,13 @@ def _end(owner: Any) -> None:
         mode.__exit__(None, None, None)
 
 
+def _end_interrupted(owner: Any) -> None:
+    """A pass that KeyboardInterrupt ended has called no hook behind it."""
+    if not torch.compiler.is_compiling() and threads.own.owner is owner:
+        threads.own.at = None
+        _end(owner)
+
+
 def _is_again() -> bool:
     """Activation checkpointing computes again, within backward."""
     return bool(torch._C._current_graph_task_id() != -1)
@@ -368,6 +387,7 @@ def _is_again() -> bool:
 
 def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     attention = module._maxlogit_inner[0]()  # type: ignore[index,operator]
+    _end_interrupted(module)
     if attention is None or torch.compiler.is_compiling() or threads.own.mode is not None or _is_again():
         return
     _maybe_probe(attention, attention.model, args, kwargs)
@@ -380,17 +400,17 @@ def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
 
 
 def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if attention.prober is not None and attention.model.training:
+    if attention.prober is not None and attention.model.training and not torch.is_inference_mode_enabled():
         attention.prober(module, args, kwargs)
 
 
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if torch.compiler.is_exporting():
         return
+    _end_interrupted(module)
     place: Any = module._maxlogit_place
     if threads.own.at is None and threads.own.mode is None and not torch.compiler.is_compiling():
-        own = _registry.get(place.data_ptr())
-        attention = own[0]() if own else None
+        attention = _owner(place)[0]
         if attention is None or _is_again():  # a copy has no attention of its own
             return
         _maybe_probe(attention, module, args, kwargs)
@@ -436,13 +456,12 @@ def _wrap_sdpa(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tell(place: Tensor, call: int, q: Tensor, k: Tensor, v: Any, scale: Optional[float], mask: Mask) -> None:
-    own = _registry.get(place.data_ptr())
-    attention = own[0]() if own else None
-    if own is None or attention is None:
+    attention, name = _owner(place)
+    if attention is None:
         return
-    row = own[1] if not call else f"{own[1]}#{call + 1}"
+    row = _row_of(name, call)
     if threads.own.probe is not None:
-        threads.own.probe.see(row, q, k, v, scale, mask)
+        threads.own.probe.see(row, q, k, v)
     else:
         attention.see(row, q, k, scale, mask)
 
@@ -460,8 +479,7 @@ def _see_op(
     offset: int,
     window: int,
 ) -> None:
-    own = _registry.get(place.data_ptr())
-    attention = own[0]() if own else None
+    attention = _owner(place)[0]
     if attention is not None:
         attention.compiled = True
     tell(place, call, q, k, None, scale, Mask(None if offset == _NO_OFFSET else offset, window, mask))
@@ -469,17 +487,7 @@ def _see_op(
 
 
 @_see_op.register_fake
-def _(
-    token: Tensor,
-    place: Tensor,
-    call: int,
-    q: Tensor,
-    k: Tensor,
-    mask: Optional[Tensor],
-    scale: float,
-    offset: int,
-    window: int,
-) -> None:
+def _(*args: Any) -> None:
     return None
 
 
@@ -491,13 +499,12 @@ _token = torch.zeros(1)
 def _skip(text: str) -> int:
     """A call that is not seen; also while the compiler reads the code."""
     at = threads.own.at
-    own = None if at is None or at.place is None else _registry.get(at.place.data_ptr())
-    attention = own[0]() if own else None
-    if own is not None and attention is not None:
+    attention, name = (None, "") if at is None or at.place is None else _owner(at.place)
+    if attention is not None:
         if threads.own.probe is not None:
-            threads.own.probe.refuse(own[1], text)
+            threads.own.probe.refuse(name, text)
         else:
-            attention.skip(own[1], text)
+            attention.skip(name, text)
     return 0
 
 
@@ -580,6 +587,8 @@ def see_bmm(func: Any, args: tuple[Any, ...]) -> None:
     at = threads.own.at
     if at is None or not at.multihead or at.calls or len(args) != (2 if func is torch.bmm else 3):
         return
+    if args[-2].dim() != 3 or args[-2].shape[0] % at.multihead:
+        return  # of a subclass
     q, k = args[-2].unflatten(0, (-1, at.multihead)), args[-1].transpose(-2, -1).unflatten(0, (-1, at.multihead))
     mask = None
     if func is torch.baddbmm:
@@ -680,8 +689,7 @@ def _gives_maxima(query: Tensor, at: Running) -> bool:
     asked for."""
     if torch.compiler.is_compiling() or threads.own.probe is not None or at.place is None:
         return False
-    own = _registry.get(at.place.data_ptr())
-    attention = own[0]() if own else None
+    attention = _owner(at.place)[0]
     readers = attention.asking() if attention is not None else []
     fused = query.device.type != "cpu" and hasattr(_flex(), "AuxRequest")
     return fused and bool(readers) and not any(reader.absolute for reader in readers)
@@ -696,13 +704,11 @@ def _with_maxima(
     return_lse, asked = more.pop("return_lse", False), more.pop("return_aux", None)
     out, aux = original(*given, **more, return_aux=flex.AuxRequest(lse=True, max_scores=True))
     assert at.place is not None
-    own = _registry[at.place.data_ptr()]
-    attention = own[0]()
+    attention, name = _owner(at.place)
     if attention is not None:
         # a kernel's maximum may pass over NaN, its sum does not
         largest = aux.max_scores.detach().float().masked_fill(aux.lse.detach().isnan(), torch.nan)
-        row = own[1] if not at.calls else f"{own[1]}#{at.calls + 1}"
-        attention.see(row, given[0], given[1], None, ALL, largest.amax((0, 2)))
+        attention.see(_row_of(name, at.calls), given[0], given[1], None, ALL, largest.amax((0, 2)))
     if asked is not None:
         return out, flex.AuxOutput(aux.lse if asked.lse else None, aux.max_scores if asked.max_scores else None)
     return (out, aux.lse) if return_lse else out

@@ -169,10 +169,12 @@ class QKClip:
         probe, self._problem = _probe.run(self._attention, module, args, kwargs)
         for row in (*probe.sources, *probe.reasons, *probe.frozen):
             self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
-        if not self._states and not self._problem:
-            self._problem = NOT_FOUND
-        if self._problem and not self._states:
-            self._states[_ALL] = self._problem
+        if self._problem:  # whatever was found before it: a later use of the same weights was not
+            reason = f"was not followed to its parameters: {self._problem}"
+            rows = {*self._states, *self._attention.shape}
+            self._states = dict.fromkeys(rows, reason) or {_ALL: self._problem}
+        elif not self._states:
+            self._states[_ALL] = self._problem = NOT_FOUND
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
         """Parameters by their path, as a probe names them."""
@@ -205,8 +207,8 @@ class QKClip:
         if self.frozen and FROZEN not in self._said:
             self._said.add(FROZEN)
             warnings.warn(
-                f"QKClip: {len(self.frozen)} modules are left alone, because their queries and keys are not trained "
-                f"({self.frozen[0]}, ...)",
+                f"QKClip: left alone, because their queries and keys are not trained: {len(self.frozen)} of the modules "
+                f"({self.frozen[0]} is the first)",
                 stacklevel=4,
             )
 
@@ -249,7 +251,8 @@ class QKClip:
         if self._reader not in self._attention.readers:
             return 0
         found = self._reader.take()
-        if self._has_changed():
+        # on one rank is on all: they sum together below
+        if self._rows.sum(np.array([float(self._has_changed())]))[0]:
             self._states, self._pending = {}, {}
         for row, problem in self._reader.problems.items():
             self._states[row] = f"has maxima that are not known: {problem}"
@@ -272,26 +275,27 @@ class QKClip:
         self._check_effect()
         factors: dict[tuple[str, int], dict[int, float]] = {}
         shrinks: list[str] = []
+        due = {row: (self._states[row], self._largest(row, self._states[row])) for row in order if self._clips(row)}
+        # now that they are not zero, their scale can be tried first
+        late = [row for row, (source, s) in due.items() if source.zeros and (self._factors(source, s, {}) < 1).any()]
         for i, row in enumerate(order):
-            source, own = self._states.get(row), self._rows.heads[row]
-            if not own:
-                continue
-            if isinstance(source, Source):
-                s = self._largest(row, source)
-                self.gamma[i, :own] = gamma = self._factors(source, s, factors)
-                if source.zeros and (gamma < 1).any():  # now that it is not zero, its scale can be tried
-                    factors = {key: f for key, f in factors.items() if key[0] not in source.parameters}
-                    self.gamma[i, :own] = 1
-                    del self._states[row]
-                elif (gamma < 1).any():
+            own = self._rows.heads[row]
+            if row in due and not any(other == row or _share(due[row][0], due[other][0]) for other in late):
+                self.gamma[i, :own] = gamma = self._factors(*due[row], factors)
+                if (gamma < 1).any():
                     shrinks.append(row)
             else:
                 self.gamma[i, :own] = 1
+        for row in late:
+            del self._states[row]
         self._apply(factors, shrinks)
         clipped = int((self.gamma < 1).sum())
         self.steps += 1
         self.clips += clipped
         return clipped
+
+    def _clips(self, row: str) -> bool:
+        return isinstance(self._states.get(row), Source) and self._rows.heads[row] > 0
 
     def _largest(self, row: str, source: Source) -> Floats:
         """S of each head; rows that share a parameter shrink together, by the smallest factor due."""

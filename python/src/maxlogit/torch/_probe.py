@@ -18,7 +18,6 @@ from torch.overrides import TorchFunctionMode
 from maxlogit.torch import _attention
 from maxlogit.torch._attention import Attention, Running, clean, plain_call, see_bmm, see_sdpa, threads
 from maxlogit.torch._layout import part_of_heads
-from maxlogit.torch._logits import Mask
 
 Ints = npt.NDArray[np.int64]
 
@@ -130,12 +129,13 @@ class Probe(TorchFunctionMode):
             if weight is None or not isinstance(out, Tensor) or not out.is_floating_point():
                 return out
             leaf = out.detach().requires_grad_()
+            out = leaf.clone()  # models write into it: a leaf may not be, and its value is asked for later
         output = _Output(leaf, weight, bias)
         self.outputs[id(leaf)] = output
         for part in (weight, bias):
             if part is not None and part.parameter is not None:
                 self.uses.setdefault(id(part.parameter), {})[id(leaf)] = part.first, _local(leaf).shape[-1]
-        return leaf
+        return out
 
     def _weight_of(self, func: Any, args: Any, kwargs: Any) -> tuple[Optional[_Weight], Optional[_Weight]]:
         if func in _LINEAR:
@@ -158,7 +158,7 @@ class Probe(TorchFunctionMode):
                         self.owners.setdefault(id(p), f"{clean(name)}.{own}".lstrip("."))
         return self.owners.get(id(parameter), "")
 
-    def see(self, row: str, q: Tensor, k: Tensor, v: Any, scale: Optional[float], mask: Mask) -> None:
+    def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
         with torch._C.DisableTorchFunction(), torch.enable_grad():
             try:
                 source = self._source(row, q, k, v)
@@ -179,7 +179,7 @@ class Probe(TorchFunctionMode):
         for what, x in (("queries", q), ("keys", k)):
             if torch._C._functorch.is_functorch_wrapped_tensor(x) or x.is_nested:
                 raise Refused(f"has {what} that are nested, or under torch.func")
-        local_q, local_k, _ = plain_call(q, k, Mask())
+        local_q, local_k = plain_call(q, k)
         heads, groups, size = local_q.shape[1], local_k.shape[1], local_q.shape[3]
         follow = _Follow(self)
         of_q = [follow.head("queries", q, h) for h in range(heads)]
@@ -211,17 +211,17 @@ class Probe(TorchFunctionMode):
 
     def _shift(self, roles: dict[str, list[tuple[Part, ...]]], rank: int, ranks: int) -> None:
         """Rows of a parameter that lies in pieces begin where the own piece does."""
+        if ranks == 1:
+            return
+        local_rows = self._local_rows()
         for heads in roles.values():
             for i, parts in enumerate(heads):
                 heads[i] = tuple(
-                    p._replace(rows=tuple(r + rank * self.local_rows[p.path] for r in p.rows))
-                    if ranks > 1 and p.path in self.local_rows
-                    else p
+                    p._replace(rows=tuple(r + rank * local_rows[p.path] for r in p.rows)) if p.path in local_rows else p
                     for p in parts
                 )
 
-    @property
-    def local_rows(self) -> dict[str, int]:
+    def _local_rows(self) -> dict[str, int]:
         """Outputs of parameters that lie in pieces along them, by path: so many are here."""
         found = {}
         for output in self.outputs.values():
@@ -425,9 +425,8 @@ class _Follow:
         part = x[:, h] if type(x) is Tensor else _local(x)[:, h]
         along = part.detach()
         zero = not bool(along.any())
-        if zero:
-            self.zeros = True
-            along = torch.randn_like(along)
+        self.zeros = self.zeros or zero
+        along = torch.where(along == 0, torch.randn_like(along), along)  # rows that are zero now belong to the head, too
         leaves, grads, s = self._grads(part, along)
         rows: _Rows = {}
         total = 0.0

@@ -60,6 +60,8 @@ class Rows:
                 # what one refuses all refuse, or replicas diverge
                 if row not in states or (isinstance(state, str) and not isinstance(states[row], str)):
                     states[row] = state
+                elif getattr(state, "zeros", False) and not isinstance(states[row], str):
+                    states[row] = states[row]._replace(zeros=True)
         return states
 
     def _join(self, order: list[str], heads: dict[str, int]) -> None:
@@ -101,4 +103,6 @@ class Rows:
 
 
 def _kind(state: Any) -> str:
-    return ("refused" if state != "frozen" else state) if isinstance(state, str) else type(state).__name__
+    if isinstance(state, str):
+        return "refused" if state != "frozen" else state
+    return f"{type(state).__name__} {state.zeros}"
