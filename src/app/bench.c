@@ -7,6 +7,7 @@
 
 #include "analysis/json.h"
 #include "base/file.h"
+#include "base/status_line.h"
 #include "config/config.h"
 
 const struct bench_stack bench_stacks[BENCH_STACKS] = {
@@ -69,10 +70,13 @@ int bench_step(struct trainer *t, struct bench_operations *o, struct error *e)
 
 void bench_doing(const char *what, const char *which)
 {
-  const int terminal = isatty(STDERR_FILENO);
-  if (terminal) fprintf(stderr, "\r\033[K");
-  if (what) fprintf(stderr, "%s%s, %s%s", terminal ? "" : "bench: ", what, which, terminal ? " ..." : "\n");
-  fflush(stderr);
+  char doing[256];
+  if (!isatty(STDERR_FILENO)) {
+    if (what) fprintf(stderr, "bench: %s, %s\n", what, which);
+    return;
+  }
+  if (what) snprintf(doing, sizeof doing, "%s, %s ...", what, which);
+  status_line((const char *const[]){what ? doing : "", NULL});
 }
 
 double bench_sum(const double of_operations[OP_COUNT])

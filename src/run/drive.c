@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/status_line.h"
 
 /* Lock-free: handlers may write them, and any thread that drives a run reads the first. */
 static atomic_int caught, interrupted;
@@ -91,16 +92,22 @@ void progress_tick(void *context, const struct trainer *t)
   const struct model_options *m = config_section(trainer_config(t), "model");
   long at = outcome_largest(trainer_max_logit(t), model_blocks(m) * m->heads), done = trainer_step_count(t);
   double rate = (double)(done - p->first_step) / (now - p->started);
-  long left = rate > 0 ? (long)((double)(trainer_steps(t) - done) / rate) : 0;
-  fprintf(stderr,
-          "%sstep %ld/%ld  loss %.3f  max logit %.4g (layer %ld, head %ld)  %.4g steps/s  ETA %ld:%02ld%s",
-          p->terminal ? "\r\033[K" : "", done, trainer_steps(t), without_nan_sign(trainer_loss(t)),
-          without_nan_sign((double)trainer_max_logit(t)[at]), at / m->heads, at % m->heads, rate, left / 60,
-          left % 60, p->terminal ? "" : "\n");
-  fflush(stderr);
+  char left[32], part[5][64];
+  const char *parts[] = {part[0], part[1], part[2], part[3], part[4], NULL};
+  duration_text(left, (double)(trainer_steps(t) - done) / rate);
+  snprintf(part[0], sizeof part[0], "%s left", left);
+  snprintf(part[1], sizeof part[1], "step %ld/%ld", done, trainer_steps(t));
+  snprintf(part[2], sizeof part[2], "loss %.3f", without_nan_sign(trainer_loss(t)));
+  snprintf(part[3], sizeof part[3], "max logit %.4g L%ldH%ld",
+           without_nan_sign((double)trainer_max_logit(t)[at]), at / m->heads, at % m->heads);
+  snprintf(part[4], sizeof part[4], "%.4g steps/s", rate);
+  if (p->terminal)
+    status_line(parts);
+  else
+    fprintf(stderr, "%s  %s  %s  %s  %s\n", part[0], part[1], part[2], part[3], part[4]);
 }
 
 void progress_end(struct progress *p)
 {
-  if (p->terminal && p->shown > 0) fprintf(stderr, "\r\033[K");
+  if (p->terminal && p->shown > 0) status_line_clear();
 }

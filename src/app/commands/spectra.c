@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/status_line.h"
 #include "base/text.h"
 #include "numerics/device.h"
 
@@ -285,10 +286,12 @@ static void show_bar(void *context, double done)
   double now = clock_seconds();
   if (now - b->shown < 0.1 && done < 1) return;
   b->shown = now;
-  long left = done > 0 ? (long)((now - b->started) * (1 - done) / done) : 0;
-  fprintf(stderr, "\r\033[Kspectra %3.0f %%  ETA %ld:%02ld%s", 100 * done, left / 60, left % 60,
-          done < 1 ? "" : "\r\033[K");
-  fflush(stderr);
+  char left[32], time_left[40], share[32];
+  duration_text(left, (now - b->started) * (1 - done) / done);
+  snprintf(time_left, sizeof time_left, "%s left", left);
+  snprintf(share, sizeof share, "spectra %.0f %%", 100 * done);
+  status_line((const char *const[]){time_left, share, NULL});
+  if (done >= 1) status_line_clear();
 }
 
 static int put_file(struct buffer *text, json_t *files, const struct options *r, const char *path, int first,

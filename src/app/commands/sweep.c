@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/status_line.h"
 #include "base/text.h"
 #include "run/drive.h"
 #include "run/farm.h"
@@ -61,7 +62,7 @@ static long count_over(const struct sweep *s)
 
 static void clear_bar(struct view *v)
 {
-  if (v->has_bar) fprintf(stderr, "\r\033[K");
+  if (v->has_bar) status_line_clear();
   v->has_bar = 0;
 }
 
@@ -70,15 +71,14 @@ static void draw_bar(struct view *v, const struct sweep *s)
   double now = clock_seconds(), done = share(s), gained = done - v->before;
   if (!v->terminal || now - v->drawn < 0.1) return;
   v->drawn = now;
-  char bar[BAR + 1];
-  for (int i = 0; i < BAR; i++) bar[i] = i < done * BAR ? '=' : ' ';
-  bar[BAR] = 0;
-  fprintf(stderr, "\r\033[K[%s] %ld/%ld", bar, count_over(s), s->count);
-  if (gained > 0) {
-    long left = lround((now - v->started) * (1 - done) / gained);
-    fprintf(stderr, "  ETA %ld:%02ld", left / 60, left % 60);
-  }
-  fflush(stderr);
+  char left[32], time_left[40], runs[64], bar[BAR + 3] = "[";
+  const char *const parts[] = {time_left, runs, bar, NULL};
+  duration_text(left, round((now - v->started) * (1 - done) / gained));
+  snprintf(time_left, sizeof time_left, "%s left", left);
+  snprintf(runs, sizeof runs, "%ld/%ld", count_over(s), s->count);
+  for (int i = 0; i < BAR; i++) bar[1 + i] = i < done * BAR ? '=' : ' ';
+  bar[1 + BAR] = ']';
+  status_line(gained > 0 ? parts : parts + 1);
   v->has_bar = 1;
 }
 

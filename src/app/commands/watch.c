@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 #include "app/chart.h"
 #include "app/command.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/status_line.h"
 #include "base/text.h"
 #include "storage/live_rows.h"
 #include "storage/recorder.h"
@@ -51,10 +51,9 @@ static void print_lines(const struct live_view *w, long from)
 
 static void draw(const struct live_view *w)
 {
-  struct winsize size = {.ws_row = 24, .ws_col = 80};
+  struct terminal_size size = terminal_size(STDOUT_FILENO);
   struct buffer b = {0};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_row = 24, size.ws_col = 80;
-  int rows = (size.ws_row - 3) / 2, utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  int rows = (size.rows - 3) / 2, utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   if (w->live.rows > 0) {
     buffer_add(&b, "%s  ", w->shown);
     add_row_text(&b, w, w->live.rows - 1);
@@ -63,7 +62,7 @@ static void draw(const struct live_view *w)
                           w->live.value[LIVE_STEP],
                           w->live.value[LIVE_LOSS],
                           w->live.rows,
-                          size.ws_col,
+                          size.columns,
                           rows,
                           0,
                           utf8};
