@@ -43,7 +43,7 @@ def run(command, folder):
                        MAXLOGIT_PLOTS=top + "/plots", MAXLOGIT_PAGE=top + "/page", NO_COLOR="1")
     done = subprocess.run(["bash", "-e", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
-    output = re.sub(r"^step \d+/\d+ .* ETA .*\n", "", done.stdout.decode(errors="replace"), flags=re.M)  # a slow machine's
+    output = re.sub(r"^\S+ left  step \d+/\d+ .*\n", "", done.stdout.decode(errors="replace"), flags=re.M)  # a slow machine's
     return done.returncode, output
 
 

@@ -62,6 +62,7 @@ static void compare_lines(struct options *r)
   correct(r);
 }
 
+/* For programs; a reader is told how much, and of which arm. */
 static const char *verdict(const struct options *r, const struct comparison *c)
 {
   double none = r->contrast == CONTRAST_RATIO ? 1 : 0;
@@ -137,6 +138,19 @@ static void print_left_out(const struct options *r, const struct compare_line *l
   }
 }
 
+static void print_verdict(const struct options *r, const struct comparison *c)
+{
+  const int ratio = r->contrast == CONTRAST_RATIO;
+  const double effect = c->effect.mean;
+  if (c->n < 2 || !(c->holm < 0.05))
+    printf("%s\n", verdict(r, c));
+  else if (ratio)
+    printf("%s is %s by a factor of %.3g\n", r->name[1], effect > 1 ? "higher" : "lower",
+           effect > 1 ? effect : 1 / effect);
+  else
+    printf("%s is %s by %.3g\n", r->name[1], effect > 0 ? "higher" : "lower", fabs(effect));
+}
+
 static void print_line(const struct options *r, const struct compare_line *l)
 {
   const struct comparison *c = &l->c;
@@ -145,8 +159,8 @@ static void print_line(const struct options *r, const struct compare_line *l)
   char by[256];
   pairs_values(&r->pair[l->first], r->chosen.selection.by, 0, by, sizeof by);
   const char *unit = text_unit(m->unit);
-  printf("%s%s%s%s%s%s: %s\n", m->name, *unit ? " [" : "", unit, *unit ? "]" : "", *by ? ", " : "", by,
-         verdict(r, c));
+  printf("%s%s%s%s%s%s: ", m->name, *unit ? " [" : "", unit, *unit ? "]" : "", *by ? ", " : "", by);
+  print_verdict(r, c);
   print_interval("A", r->name[0], &c->a, ratio ? " (geometric)" : "");
   print_interval("B", r->name[1], &c->b, ratio ? " (geometric)" : "");
   if (c->n) print_interval(ratio ? "ratio B/A" : "B - A", "", &c->effect, " pairs (95 %, Student's t)");
@@ -156,7 +170,7 @@ static void print_line(const struct options *r, const struct compare_line *l)
     printf("  %-12s %-24s %.3g (t)", "p", "", c->p);
     if (r->tests > 1) printf(", %.3g (Holm, of %d)", c->holm, r->tests);
     printf(", %.3g (signed ranks)\n", c->rank_p);
-    printf("  %-12s %-24s %s%.4g with a chance of 80 %%\n", "could see", "", ratio ? "a ratio of " : "",
+    printf("  %-37s %s%.4g\n", "smallest detectable with 80 % power", ratio ? "a ratio of " : "",
            c->detectable);
     if (c->margin == c->margin)
       printf("  %-12s %-24s within %s%.4g: p = %.3g\n", "equivalence", "", ratio ? "a factor of " : "+-",
@@ -274,7 +288,8 @@ const struct command command_compare = {
   .about =
     "Compare two arms over pairs of runs with the same seed, which start from the same weights and see the "
     "same "
-    "batches: difference or ratio, its interval, what could have been seen, and which runs have no partner. "
+    "batches: difference or ratio, its interval, the smallest effect that they can detect, and which runs "
+    "have no partner. "
     "With --by KEYS pairs have the same values of these too, and each gets its own comparison.",
   .more = "maxlogit compare runs/muon runs/muonclip --margin 0.02\n"
           "maxlogit compare demo kind=adam kind=muon --of val,peak --ratio\n"

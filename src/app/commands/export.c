@@ -31,9 +31,11 @@ enum { BAND_ARITHMETIC, BAND_GEOMETRIC };
 static const char *const means[] = {"arithmetic", "geometric", NULL};
 
 static const struct command_option options[] = {
-  CHOICE(format, 0, formats, "columns",
-         "Columns are for gnuplot and awk; in the others a text that a spreadsheet would compute, as =1+1, "
-         "has an apostrophe before it"),
+  CHOICE(
+    format, 0, formats, "columns",
+    "Columns are for gnuplot and awk, with lines of # that say what they are. The others are tables alone, "
+    "their names in the first line; a text that a spreadsheet would compute, as =1+1, has an apostrophe "
+    "before it"),
   WHOLE(layer, 0, "L", "-1", 0, INT_MAX, "Only this layer, from 0"),
   WHOLE(head, 0, "H", "-1", 0, INT_MAX, "Only this head of each layer, from 0"),
   CHOICE(reduce, 0, reductions, NULL, "One column: the largest or the mean of each step"),
@@ -117,7 +119,8 @@ static int read_table(const struct options *r, const struct run *run, struct tab
       table_free(table);
       return status; /* which names the file */
     }
-    table_from_series(&one, &series, r->series.count > 1, (int)r->layer, (int)r->head);
+    table_from_series(&one, &series, r->series.count > 1 || r->format != TABLE_COLUMNS, (int)r->layer,
+                      (int)r->head);
     if (r->reduce == REDUCE_MAX) table_reduce_max(&one, series.name);
     if (r->reduce == REDUCE_MEAN) table_reduce_mean(&one, series.name);
     if (one.columns == 0) no_place(run, &series, error);
@@ -158,8 +161,8 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
     }
 }
 
-/* Columns: a block each, two empty lines between (gnuplot's index). CSV and TSV: one table, where several
-   blocks are told apart by a column. */
+/* Columns: a block each behind lines of #, two empty lines between (gnuplot's index). CSV and TSV: one table with its
+   names in the first line and nothing before, which every reader takes; several blocks are told apart by a column. */
 static void write_block(const struct options *r, struct table *t, const char *extra, int first)
 {
   if (r->format == TABLE_COLUMNS) extra = NULL;
@@ -213,10 +216,9 @@ static int export_runs(const struct options *r, const struct runset *set, struct
     struct table table;
     int status = read_table(r, run, &table, error);
     if (status) return status;
-    if (i == 0) write_preamble(r, run);
+    if (i == 0 && columns) write_preamble(r, run);
     if (i > 0 && columns) printf("\n\n");
-    for (int k = 0; k < set->runs; k++)
-      if (columns ? k == i : i == 0) write_run_line(set->list[k]);
+    if (columns) write_run_line(run);
     write_block(r, &table, set->runs > 1 ? run_id(run->file) : NULL, i == 0);
     table_free(&table);
   }
@@ -249,13 +251,12 @@ static int export_group(const struct options *r, const struct runset *set, int g
   }
   if (!status) {
     table_band(&band, runs, count, r->band == BAND_GEOMETRIC);
-    if (g == 0) write_preamble(r, group->run);
+    if (g == 0 && columns) write_preamble(r, group->run);
     if (g > 0 && columns) printf("\n\n");
-    if (columns) write_group_line(group, count);
-    for (int k = 0; k < set->groups && g == 0 && !columns; k++) {
-      const struct run_group *one = &set->group[k];
-      write_group_line(one, run_group_counted(one, counted));
-    }
+    if (columns)
+      write_group_line(group, count);
+    else if (count < group->count)
+      message("group %s: %d diverged and left out", group->label, group->count - count);
     write_block(r, &band, set->groups > 1 ? group->label : NULL, g == 0);
     table_free(&band);
   }
@@ -367,7 +368,7 @@ const struct command command_export = {
   .name = "export",
   .arguments = "RUN.h5 ... SERIES ...",
   .help = "print series as text columns (gnuplot, awk, CSV)",
-  .about = "Print series of run files as text: lines of # and then columns, the step first. " SELECTION_HELP,
+  .about = "Print series of run files as text: columns, the step first. " SELECTION_HELP,
   .more = "maxlogit export runs/a.h5 loss val_loss\n"
           "maxlogit export demo attn/max_logit --reduce=max --band=geometric --bins=500",
   OPTIONS,

@@ -34,7 +34,7 @@ static const struct command_option options[] = {
   MANY(set, "KEY=VALUE", "A value of the configuration, as optimizer=muon, train.lr=0.01, train.seed=3"),
   MANY(config, "FILE",
        "The configuration: a YAML or JSON file; keys inside of others become a.b. --set overrides"),
-  MANY(unit, "SERIES=UNIT", "A unit; losses and logits have nat"),
+  MANY(unit, "SERIES=UNIT", "A unit; losses, logits and attention entropies have nat"),
   CHOICE(form, 0, log_forms, "guess", "What the files are"),
   TEXT(data, 0, "TEXT", NULL, "What it was trained on, for people (default: the files' names)"),
   FLAG(overwrite, 0, "Replace a run file that is there"),
@@ -233,9 +233,10 @@ static int check_units(const struct options *r, const struct import *m, struct e
 
 static void find_unit(const struct options *r, struct target *t)
 {
-  const char *name = t->name, *unit = *t->unit                                        ? NULL
-                                      : strstr(name, "loss") || strstr(name, "logit") ? "nat"
-                                                                                      : "1";
+  static const char *const in_nats[] = {"loss", "logit", "attn/entropy"};
+  const char *unit = *t->unit ? NULL : "1";
+  for (size_t i = 0; unit && i < sizeof in_nats / sizeof *in_nats; i++)
+    if (strstr(t->name, in_nats[i])) unit = "nat";
   for (int i = 0; i < r->unit.count; i++)
     if (has_unit(r->unit.word[i], t)) unit = strchr(r->unit.word[i], '=') + 1;
   if (unit) text_fill(t->unit, sizeof t->unit, unit);
