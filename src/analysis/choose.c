@@ -1,7 +1,12 @@
-/* choose.c - which runs of a set are meant: conditions, and the keys that they know */
+/* choose.c - which runs of a set are meant: conditions, and the keys and metrics that they know */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* strcasestr */
+#endif
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "analysis/metric.h"
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 
@@ -9,6 +14,24 @@
 
 static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
 enum { FACTS = sizeof facts / sizeof *facts };
+
+int is_metric_name(const char *key)
+{
+  for (const struct metric_name *m = metric_names; m->name; m++)
+    if (!strcmp(m->name, key)) return 1;
+  return strchr(key, ':') != NULL;
+}
+
+int runset_measure(struct runset *set, const char *metric, struct error *error)
+{
+  struct metric m;
+  struct measured *value = NULL;
+  int status = metric_read(&m, metric, error);
+  if (!status) status = metrics_of(&m, 1, set, &value, error);
+  for (int i = 0; i < set->runs && !status; i++) set->run[i].metric = value[i].has ? value[i].value : NAN;
+  memory_free(value);
+  return status;
+}
 
 static int is_key(void *wanted, const struct config_entry *entry) { return strcmp(wanted, entry->key) == 0; }
 
@@ -20,6 +43,8 @@ static int check_key(const char *option, const char *key, struct error *error)
   if (!known) {
     const char *near = config_near_key(config, key);
     if (!near) near = text_nearest(key, facts, FACTS);
+    for (const struct metric_name *m = metric_names; m->name && !near; m++)
+      near = text_nearest(key, &m->name, 1);
     status = error_set(error, STATUS_USAGE, "%s %s: no such key%s%s%s", option, key,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }
@@ -68,6 +93,7 @@ struct condition {
   char key[96];
   enum operator operator;
   const char *values;
+  int of_metric;
 };
 
 static int same_value(void *context, const char *wanted)
@@ -81,8 +107,12 @@ static int same_value(void *context, const char *wanted)
 static int holds(const struct condition *c, const struct run *run)
 {
   char room[RUN_VALUE];
-  const char *value = run_value(run, c->key, room);
+  const char *value = room;
   double own, wanted;
+  if (!c->of_metric)
+    value = run_value(run, c->key, room);
+  else
+    snprintf(room, sizeof room, isnan(run->metric) ? "" : "%.17g", run->metric);
   if (c->operator<= IS_NOT)
     return (same_value((void *)(uintptr_t)value, c->values) || /* a text with a comma */
             text_split(c->values, ',', same_value, (void *)(uintptr_t)value)) == (c->operator== IS);
@@ -112,12 +142,17 @@ static int read_condition(struct condition *c, char *text, struct error *error)
   for (c->operator= IS; c->operator<= AT_LEAST; c->operator++)
     if (strcmp(sign, operators[c->operator]) == 0) break;
   while (length && text[length - 1] == ' ') length--;
+  const char *and = strcasestr(text + end, " and ");
+  if (and&&strpbrk(and, "<>="))
+    return error_set(error, STATUS_USAGE, "--where %s: '&' joins conditions: '%.*s &%s'", text,
+                     (int)(and-text), text, and+4);
   if (c->operator> AT_LEAST || !length || length >= sizeof c->key)
     return error_set(error, STATUS_USAGE, "--where %s: KEY=VALUE is wanted; or !=, <, <=, >, >=", text);
   snprintf(c->key, sizeof c->key, "%.*s", (int)length, text);
   c->values = text + end;
   while (*c->values == ' ') c->values++;
-  int status = check_key("--where", c->key, error);
+  c->of_metric = is_metric_name(c->key);
+  int status = c->of_metric ? STATUS_OK : check_key("--where", c->key, error);
   if (!status && c->operator> IS_NOT && strcmp(c->key, "date") != 0 && !run_is_number(c->values, &number))
     status = error_set(error, STATUS_USAGE, "--where %s: %s wants one number", text, sign);
   return status;
@@ -144,6 +179,15 @@ static int put_values(struct buffer *b, const struct runset *set, const char *ke
   return different;
 }
 
+/* "METRIC from a to b" */
+static void put_range(struct buffer *b, const struct runset *set, const char *metric)
+{
+  double least = NAN, most = NAN;
+  for (int i = 0; i < set->runs; i++)
+    least = fmin(least, set->run[i].metric), most = fmax(most, set->run[i].metric);
+  buffer_add(b, "%s from %.5g to %.5g", metric, least, most);
+}
+
 struct keeping {
   struct runset *set;
   struct error *error;
@@ -156,10 +200,14 @@ static int keep_where(void *context, const char *part)
   struct condition c;
   char *text = memory_text(part);
   int status = read_condition(&c, text, keeping->error), kept = 0;
+  if (!status && c.of_metric) status = runset_measure(set, c.key, keeping->error);
   for (int i = 0; i < set->runs && !status; i++) kept += holds(&c, &set->run[i]);
   if (!status && !kept) {
     struct buffer values = {0};
-    put_values(&values, set, c.key);
+    if (c.of_metric)
+      put_range(&values, set, c.key);
+    else
+      put_values(&values, set, c.key);
     status =
       error_set(keeping->error, STATUS_USAGE, "--where %s: no such run; there is %s", part, values.text);
     memory_free(values.text);
@@ -178,12 +226,31 @@ static int keep_where(void *context, const char *part)
   return status;
 }
 
+static int is_of_metric(void *context, const char *condition)
+{
+  char key[96];
+  (void)context;
+  text_fill(key, sizeof key, condition);
+  key[strcspn(key, " !<>=")] = 0;
+  return is_metric_name(key);
+}
+
+int runset_keeps_by_metric(const struct selection *selection)
+{
+  for (int i = 0; i < selection->wheres; i++)
+    if (text_split(selection->where[i], '&', is_of_metric, NULL)) return 1;
+  return 0;
+}
+
 int runset_keep(struct runset *set, const struct selection *selection, struct error *error)
 {
   struct keeping keeping = {set, error};
   int status = STATUS_OK;
   for (int i = 0; i < selection->wheres && !status; i++)
-    status = text_split(selection->where[i], '&', keep_where, &keeping);
+    if (strstr(selection->where[i], "&&"))
+      status = error_set(error, STATUS_USAGE, "--where %s: one '&' joins conditions", selection->where[i]);
+    else
+      status = text_split(selection->where[i], '&', keep_where, &keeping);
   return status;
 }
 

@@ -182,6 +182,7 @@ static int tell_damage(struct opening *o, int status, struct error *error)
 
 struct runset_order {
   char key[96];
+  int by_metric;
   int downwards;
 };
 
@@ -189,7 +190,9 @@ static int compare_by_order(const void *a, const void *b, void *context)
 {
   const struct run *x = *(struct run *const *)a, *y = *(struct run *const *)b;
   const struct runset_order *o = context;
-  int order = run_order(x, y, o->key);
+  const int unknown = o->by_metric ? isnan(x->metric) - isnan(y->metric) : 0; /* last, whichever the order */
+  if (unknown) return unknown;
+  int order = o->by_metric ? (x->metric > y->metric) - (x->metric < y->metric) : run_order(x, y, o->key);
   if (o->downwards) order = -order;
   return order ? order : (x > y) - (x < y); /* else as they stand */
 }
@@ -199,6 +202,11 @@ static int read_order(struct runset_order *o, const struct selection *selection,
   const char *sort = selection->sort ? selection->sort : "date";
   struct key_list keys = {0};
   o->downwards = *sort == '-';
+  o->by_metric = is_metric_name(sort + o->downwards);
+  if (o->by_metric) {
+    text_fill(o->key, sizeof o->key, sort + o->downwards);
+    return STATUS_OK;
+  }
   int status = key_list_read(&keys, "--sort", sort + o->downwards, error);
   if (!status && keys.count != 1)
     status = error_set(error, STATUS_USAGE, "--sort=%s: one key is wanted", sort);
@@ -261,7 +269,9 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   if (!status) status = read_order(&order, selection, error);
   if (!status) status = open_paths(&o, selection, error);
   if (!status) runset_share_names(set);
+  if (!status && (order.by_metric || runset_keeps_by_metric(selection))) keep_readable(&o, error);
   if (!status && set->runs) status = runset_keep(set, selection, error);
+  if (!status && set->runs && order.by_metric) status = runset_measure(set, order.key, error);
   if (!status && selection->last) keep_last(set, selection->last, &order);
   if (!status) keep_readable(&o, error);
   status = tell_damage(&o, status, error);

@@ -13,6 +13,7 @@ struct run {
     kind[96]; /* its preset, "muon_split+soft_cap" with stabilisers added to it; or optimizer+stabilizers */
   int rank;   /* of that preset in the list of presets: groups stand in this order */
   long seed;
+  double metric; /* of the condition or order by a metric that is being looked at */
 };
 struct run_group {
   /* kind, and what tells it from other groups of that kind: "muon lr=0.01"; keys in full where short ones
@@ -36,8 +37,8 @@ struct selection {
   char *const *path; /* files, and folders: all *.h5 in it */
   int paths;
   /* "KEY OP VALUE & ...", OP one of = != < <= > >=; VALUE,VALUE,... for any of them (=) or none of them
-     (!=). All must hold. KEY: a key of the configuration, or kind, state, id, seed, steps (done), date
-     (started). Numbers compare as numbers; a run that does not have the key has no value: only != holds. */
+     (!=). All must hold. KEY: a key of the configuration, kind, state, id, seed, steps (done), date (started), or a
+     metric (metric.h). Numbers compare as numbers; a run that does not have the key has no value: only != holds. */
   char *const *where;
   int wheres;
   const char *by;   /* "KEY,KEY,...": runs that have the same values of these are a group */

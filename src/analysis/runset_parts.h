@@ -30,4 +30,9 @@ const char *run_parameter_or(const struct run *, const char *key, const char *ot
 int run_is_number(const char *text, double *number);
 /* choose.c */
 int runset_keep(struct runset *, const struct selection *, struct error *); /* --where */
+int runset_keeps_by_metric(const struct selection *);
+/* Is this a metric, not a key? A short name (val, peak), or SERIES:WINDOW:REDUCTION. */
+int is_metric_name(const char *);
+/* The metric of every run into its `metric`: NaN where a run has none. STATUS_USAGE where no run has it. */
+int runset_measure(struct runset *, const char *metric, struct error *);
 #endif

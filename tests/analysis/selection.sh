@@ -34,6 +34,19 @@ is "muon-0.02-1 muon-0.02-2" --where 'train.lr=0.02 & kind=muon'
 is "muon-9e-5-1 muon-0.01-1 muon-0.02-1" --where 'kind=muon & seed=1' --sort train.lr
 is "muon-0.02-1 muon-0.01-1 muon-9e-5-1" --where 'kind=muon & seed=1' --sort=-train.lr
 is "muon-0.01-1 muon-0.02-1" --where 'kind=muon & seed=1' --sort train.lr --last 2
+# by metrics: the order and the bound of what export prints
+by_value() { # SERIES: names in the order of its last value; a clip that never acts would be a tie
+  for f in "$dir"/runs/muon*.h5 "$dir/runs/adam.h5"; do
+    name=${f##*/}
+    echo "$("$program" export "$f" "$1" --reduce=max | awk '{ value = $2 } END { print value }') ${name%.h5}"
+  done | sort -g | tee "$dir/values" | cut -d' ' -f2 | tr '\n' ' ' | sed 's/ $//'
+}
+is "$(by_value val_loss)" --sort val --where kind=muon,adam
+is "$(by_value attn/max_logit)" --sort attn/max_logit:last:max --where kind!=muonclip
+between() { sed -n "$1p;$(($1 + 1))p" "$dir/values" | awk '{ sum += $1 } END { printf "%.9g", sum / 2 }'; }
+counts 2 "last<$(between 2) & kind!=muonclip" "kind!=muonclip & attn/max_logit:last:max < $(between 2)"
+counts 1 "last<=$(between 2) & last>=$(between 1) & kind!=muonclip"
+test "$(files --sort=-last --last 1 --where kind!=muonclip)" = "$(sed -n '1s/.* //p' "$dir/values") " || fail "the last downwards"
 is "adam" --sort steps --last 1
 test "$(files --last 4 | wc -w)" -eq 4 || fail "--last"
 sleep 1
@@ -68,6 +81,11 @@ wrong() { # WHAT-IT-SAYS OPTION ...
   test $status -eq 2 && grep -q -- "$says" "$dir/err" || fail "$*: exit $status, $(cat "$dir/err")"
 }
 wrong "did you mean 'train.lr'" --where lr=1
+wrong "did you mean 'peak'" --sort peek
+wrong "'&' joins conditions: 'seed=1 & kind=muon'" --where 'seed=1 and kind=muon'
+wrong "one '&' joins conditions" --where 'seed=1 && kind=muon'
+wrong 'there is val from [0-9.]* to [0-9.]*$' --where 'val<0.1'
+wrong 'has no series losss' --sort losss:last
 wrong "did you mean 'kind'" --where kid=muon
 wrong 'KEY=VALUE is wanted' --where kind
 wrong 'KEY=VALUE is wanted' --where 'kind=muon &'
