@@ -48,6 +48,10 @@ int config_finish(struct config *c, struct error *e)
       config_preset_settings(c, a->value[0], play_preset_setting, &p);
     }
   }
+  int data = config_find_key(c, "data"), path = config_find_key(c, "data.path");
+  if (!c->keys[data].origin && c->keys[path].origin &&
+      **(const char **)((char *)c->keys[path].base + c->keys[path].row->offset))
+    play(&(struct playing){c, "data.path"}, data, "bytes"); /* who names a text wants it read */
   struct model_options *model = config_section(c, "model");
   model->ffn_options = config_section(c, model->ffn);
   return STATUS_OK;

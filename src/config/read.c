@@ -105,6 +105,23 @@ static int push_range(struct values *v, const char *text)
   return STATUS_OK;
 }
 
+/* "1..5" of a key that is a whole number. */
+static int push_whole_range(struct values *v, const char *text)
+{
+  long first, last;
+  char number[32];
+  int end = -1;
+  if (sscanf(text, "%ld..%ld%n", &first, &last, &end) != 2 || end < 0 || text[end] || last < first)
+    return error_set(v->error, STATUS_USAGE, "'%s' is not a range, FIRST..LAST", text);
+  if (last - first >= MOST_VALUES)
+    return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
+  for (long i = first; i <= last; i++) {
+    snprintf(number, sizeof number, "%ld", i);
+    if (push_value(v, number)) return STATUS_USAGE;
+  }
+  return STATUS_OK;
+}
+
 /* One part of a comma list. */
 static int read_part(struct values *v, const char **at)
 {
@@ -120,7 +137,9 @@ static int read_part(struct values *v, const char **at)
   if (!status && !*part.text && !quoted && (**at == ',' || v->count))
     status = error_set(v->error, STATUS_USAGE, "the list has an empty part");
   if (!status)
-    status = is_number && strchr(part.text, ':') ? push_range(v, part.text) : push_value(v, part.text);
+    status = v->key->row->type == OPTION_INT && strstr(part.text, "..") ? push_whole_range(v, part.text)
+             : is_number && strchr(part.text, ':')                      ? push_range(v, part.text)
+                                                                        : push_value(v, part.text);
   memory_free(part.text);
   return status;
 }

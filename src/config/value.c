@@ -74,6 +74,9 @@ static int check_text(const struct key *key, const char *value, struct error *e)
   if (!strcmp(key->name, "checkpoint.keep")) return check_keep(value, e);
   if (!strcmp(key->name, "device")) return check_names(device_names, 4, value, 0, e);
   if (!strcmp(key->name, "preset") && !*value) return STATUS_OK;
+  if (!strcmp(key->name, "data") && strpbrk(value, "./"))
+    return error_set(e, STATUS_USAGE, "'%s' looks like a file: data.path=%s trains on its text", value,
+                     value);
   const char *names[MOST_NAMES];
   for (size_t i = 0; i < sizeof name_keys / sizeof *name_keys; i++)
     if (!strcmp(key->name, name_keys[i].key))

@@ -285,7 +285,7 @@ START_TEST(export_band)
   prints_part("export one.h5 two.h5 broken.h5 loss --band",
               "# group muon: runs 2, 1 diverged and left out\n");
   prints_part("export one.h5 two.h5 broken.h5 loss --band --format=csv",
-              "runs 2, 1 diverged and left out\nstep,n,");
+              "group muon: 1 diverged and left out\nstep,n,");
   prints_part("export one.h5 two.h5 loss --band", "# group muon: runs 2\n");
   prints_part("export one.h5 two.h5 broken.h5 val_loss --band", "\n8 2 2.625 ");
   prints_part("export broken.h5 loss --band",

@@ -216,7 +216,7 @@ if grep -q "$(printf '\033')" "$out"; then fail "colours"; fi
 MAXLOGIT_KERNELS=none "$program" run -q train.steps=1 model.width=16 model.heads=2 record.path=kernels.h5 2> "$err" && [ "$(grep -c MAXLOGIT_KERNELS=none "$err")" -eq 1 ] ||
   fail "kernels that are none: $(cat "$err")"
 # shellcheck disable=SC2086
-"$program" run -q $tiny data.path=done.h5 record.path=chain.h5 2> "$err" && grep -q 'data.path has no effect: data = markov reads no file' "$err" || fail "a text that is not read: $(cat "$err")"
+"$program" run -q $tiny data=markov data.path=done.h5 record.path=chain.h5 2> "$err" && grep -q 'data.path has no effect: data = markov reads no file' "$err" || fail "a text that is not read: $(cat "$err")"
 if [ -w /dev/full ]; then
   "$program" help config > /dev/full 2> "$err"
   [ $? -eq 1 ] || fail "a full disk behind standard output: exit status $?"

@@ -194,6 +194,10 @@ START_TEST(messages_of_files)
     {"train.lr = 0:1:lin:3x",
      "t.conf:1: train.lr: '0:1:lin:3x' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT "
      "(at least 2)"},
+    {"train.seed = 3..1", "t.conf:1: train.seed: '3..1' is not a range, FIRST..LAST"},
+    {"train.seed = 1..3x", "t.conf:1: train.seed: '1..3x' is not a range, FIRST..LAST"},
+    {"train.seed = 0..100000", "t.conf:1: train.seed: more than 100000 values"},
+    {"data = a.txt", "t.conf:1: data: 'a.txt' looks like a file: data.path=a.txt trains on its text"},
     {"train.lr = 0:1:log:3", "t.conf:1: train.lr: '0:1:log:3': a log range needs positive ends"},
     {"train.lr = 1:0:log:3", "t.conf:1: train.lr: '1:0:log:3': a log range needs positive ends"},
     {"train.lr = 0:1:lin:100001", "t.conf:1: train.lr: more than 100000 values"},
@@ -615,6 +619,8 @@ START_TEST(overridden_axes_are_none)
     long points;
   } known[] = {
     {"train.lr = 1,2\ntrain.seed = 1,2", 4},
+    {"train.seed = 3..5, 9", 4},
+    {"train.seed = 7..7", 1},
     {"optimizer = adam, muon\npreset = muonclip", 1},
     {"optimizer = adam, muon\npreset = muonclip, adamclip", 2},
     {"preset = muonclip, adamclip\noptimizer = adam, muon", 4},
@@ -655,12 +661,16 @@ START_TEST(same_run_same_id)
     "preset = muonclip\ntrain.lr = 0.020\ntrain.batch = 8",
     "preset = muonclip\ntrain.lr = 0.02\nrecord.path = x.h5",
     "preset = muonclip\ntrain.lr = 0.02\ndevice.threads = 5\ncheckpoint.every = 3\nrecord.every = 10",
-    "preset = muonclip\ntrain.lr = 0.02\nsoft_cap.cap = 9\ndata.path = somewhere",
+    "preset = muonclip\ntrain.lr = 0.02\nsoft_cap.cap = 9\ndata = markov\ndata.path = somewhere",
     "preset = muonclip\ntrain.lr = 0.02\nsweep.dir = there\ntrain.max_time = 5"};
   for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
     id_of(same[i], NULL, 7, other);
     ck_assert_msg(!strcmp(id, other), "%s", same[i]);
   }
+  id_of("data = bytes\ndata.path = a.txt", NULL, 7, id); /* a text that is named is read */
+  id_of("data.path = a.txt", NULL, 7, other);
+  ck_assert_str_eq(id, other);
+  id_of("train.lr = 0.02\noptimizer = muon\nstabilizers = qk_clip", NULL, 7, id);
   static const char *const differ[] = {"preset = muonclip",
                                        "preset = muon\ntrain.lr = 0.02",
                                        "preset = muonclip\ntrain.lr = 0.02\nqk_clip.tau = 99",

@@ -196,7 +196,7 @@ static void say_what_extends(const struct sweep *s)
   if (anew) message("%ld of the runs begin anew, though shorter ones are finished: %s", anew, why);
 }
 
-static void say_what_next(const struct sweep *s, int status, const char *file)
+static void say_what_next(const struct sweep *s, int status)
 {
   long elsewhere = 0;
   for (long i = 0; i < s->count; i++) elsewhere += s->points[i].fate == SWEEP_ELSEWHERE;
@@ -204,23 +204,25 @@ static void say_what_next(const struct sweep *s, int status, const char *file)
     message("%ld of the runs %s left to another process that is at work on %s; started again, this command "
             "tells when all are done",
             elsewhere, elsewhere == 1 ? "is" : "are", elsewhere == 1 ? "it" : "them");
-  if (status == STATUS_STOPPED) message("stopped; the same command goes on: maxlogit sweep %s ...", file);
+  if (status == STATUS_STOPPED) message("stopped; the same command goes on");
 }
 
 /* --- the command ---------------------------------------------------------------------------------------- */
 
 static int plan(struct sweep *s, struct config *c, const struct options *r, struct error *e)
 {
-  const char *file = r->request.words.word[0];
+  const char *file = r->request.words.count ? r->request.words.word[0] : NULL;
   long shard, shards;
   int end = -1;
   if (sscanf(r->shard, "%ld/%ld%n", &shard, &shards, &end) != 2 || end < 0 || r->shard[end] || shard < 1 ||
       shard > shards)
     return error_set(e, STATUS_USAGE, "sweep --shard: '%s' is not I/N with I from 1 to N", r->shard);
-  if (config_file(c, file, e)) return e->status;
+  if (!file && !r->request.settings)
+    return error_set(e, STATUS_USAGE, "which sweep? maxlogit sweep [FILE.conf] [key=value ...]");
+  if (file && config_file(c, file, e)) return e->status;
   for (int i = 0; i < r->request.settings; i++)
     if (config_assign(c, r->request.setting[i], e)) return e->status;
-  char *name = text_stem(file, ".conf");
+  char *name = text_stem(file ? file : "sweep", ".conf");
   int status = sweep_plan(s, c, name, shard, shards, e);
   memory_free(name);
   if (!status && s->doubles)
@@ -254,7 +256,7 @@ static int run_points(struct sweep *s, const struct options *a, struct error *e)
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);
   print_table(s);
-  say_what_next(s, status, a->request.words.word[0]);
+  say_what_next(s, status);
   return status;
 }
 
@@ -277,10 +279,10 @@ static int sweep(void *request, struct error *e)
 
 const struct command command_sweep = {
   .name = "sweep",
-  .arguments = "FILE.conf [key=value ...]",
+  .arguments = "[FILE.conf] [key=value ...]",
   .help = "run every combination of values",
   .about = "Run every combination of the values given with commas or ranges (train.lr = 1e-3, 3e-3 or "
-           "1e-3:1e-1:log:5), several at a time, each into its own file in sweep.dir.",
+           "1e-3:1e-1:log:5, train.seed = 1..5), several at a time, each into its own file in sweep.dir.",
   .more =
     "All points are checked before the first is run. Runs that are finished are not run again and "
     "interrupted "
@@ -297,7 +299,6 @@ const struct command command_sweep = {
     "Exit status: 0 when every run is done (diverged ones are) or in the hands of another sweep, 1 when one "
     "failed, 75 when stopped.",
   OPTIONS,
-  .wanted = "which sweep?",
   .most = 1,
   .once = "one configuration file at most",
   .settings = 1,
