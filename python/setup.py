@@ -1,8 +1,8 @@
 """The wheel carries libmaxlogit.so.1, so it is one of this kind of machine.
 
-The library is the one of a build (in the folder above, where `make lib` is run if need be, or MAXLOGIT_LIBRARY). Where there
-is none, the package uses the installed one when it is imported; where that is missing, too, it is not built. It needs the libraries that maxlogit needs (HDF5, OpenBLAS, LAPACKE, GSL,
-xxHash, Jansson), of which it carries none.
+The library is that of MAXLOGIT_LIBRARY (`make wheel` sets it), or of the folder above, where `make lib` is run if need be.
+Without a build, the package uses the installed library when it is imported; without that, too, it is not built. The library
+needs those that maxlogit needs (HDF5, OpenBLAS, LAPACKE, GSL, xxHash, Jansson); the wheel has none of them.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ class BuildWithLibrary(build_py):
         places = [os.environ.get("MAXLOGIT_LIBRARY", ""), str(top / NAME)]
         found = [Path(place) for place in places if place and Path(place).is_file()]
         if not found and (top / "Makefile").is_file():  # configured, and not built yet
-            subprocess.run(["make", "-s", "-C", top, "lib"], check=True)
+            subprocess.run(["make", "-s", f"-j{os.cpu_count() or 1}", "-C", top, "lib"], check=True)
             found = [top / NAME]
         if found:
             copy = Path(self.build_lib) / "maxlogit" / NAME

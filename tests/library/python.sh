@@ -22,15 +22,15 @@ set -f # a pattern is theirs
 for test in $tests; do # in one process, whose imports take seconds
   "$found" -m unittest discover -s "$src/python/tests" -t "$src/python/tests" -p "$test" || status=1
 done
-# The wheel carries the library: without the sources, and with nothing said of where it is, it is the package's own.
+# The wheel has the library: without the sources and MAXLOGIT_LIBRARY, the package uses its own.
 can_install='
 import setuptools
 try: import setuptools.command.bdist_wheel
 except ImportError: import wheel.bdist_wheel
 import pip'
 if [ "$name" = python ] && "$found" -c "$can_install" 2>/dev/null; then
-  mkdir "$dir/from" && cp -R "$src/python/README.md" "$src/python/pyproject.toml" "$src/python/setup.py" "$src/python/src" "$dir/from" && chmod -R u+w "$dir/from" &&
-    "$found" -m pip install -q --no-index --no-deps --no-build-isolation --target "$dir/there" "$dir/from" >"$dir/said" 2>&1 || cat "$dir/said"
+  wheel=$(PYTHON=$found ${MAKE:-make} -s wheel WHEEL_TO="$dir" 2>"$dir/errors") && [ -f "$wheel" ] &&
+    "$found" -m pip install -q --no-index --no-deps --target "$dir/there" "$wheel" 2>>"$dir/errors" || cat "$dir/errors"
   (cd "$dir" && unset MAXLOGIT_LIBRARY && PYTHONPATH=$dir/there "$found" -c '
 import maxlogit, os
 assert os.path.samefile(maxlogit.library_path(), "there/maxlogit/libmaxlogit.so.1"), maxlogit.library_path()
