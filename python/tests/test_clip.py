@@ -572,6 +572,47 @@ class Shapes(unittest.TestCase):
         for i, (part, y) in enumerate(parts):
             torch.testing.assert_close(part.logits(y), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
 
+    def test_parameters_that_are_shared_through_others(self):
+        """The first and the third share nothing; both shrink with the second."""
+        torch.manual_seed(0)
+        model = nn.Module()
+        model.parts = nn.ModuleList(Base() for _ in range(4))
+        model.parts[1].q_proj = model.parts[0].q_proj
+        model.parts[2].k_proj = model.parts[1].k_proj
+        x = 4 * torch.randn(2, T, WIDTH)
+        scales = (1, 1, 6, 1)
+        model.forward = lambda x: [part(by * x) for part, by in zip(model.parts, scales)]
+        before = [part.logits(by * x) for part, by in zip(model.parts, scales)]
+        tau = float(before[3].max())
+        clip = mt.QKClip(model.train(), tau=tau)
+        model(x)
+        self.assertGreater(clip.step(), 0)
+        clip.close()
+        gamma = torch.from_numpy(clip.gamma).double()
+        torch.testing.assert_close(gamma[:3], gamma[0].expand(3, -1))
+        torch.testing.assert_close(gamma[3], torch.ones(HEADS).double())
+        for i, (part, by) in enumerate(zip(model.parts, scales)):
+            torch.testing.assert_close(part.logits(by * x), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
+
+    def test_who_shares_is_found_once(self):
+        """A step of many layers compares no layers with each other."""
+        from unittest import mock
+
+        from maxlogit.torch import _clip
+
+        model = nn.Sequential(*(Base() for _ in range(12))).train()
+        x = torch.randn(2, T, WIDTH)
+        with mock.patch.object(_clip, "sharing", wraps=_clip.sharing) as found:
+            clip = mt.QKClip(model, tau=1e-3, on_ineffective="warn")
+            for _ in range(3):
+                model(x)
+                self.assertGreater(clip.step(), 0)
+            self.assertEqual(found.call_count, 1)
+            model[0].q_proj = nn.Linear(WIDTH, HEADS * SIZE)
+            model(x)
+            clip.step()
+            self.assertEqual(found.call_count, 2)
+
     def test_a_module_that_runs_twice(self):
         model, x = made(Base)
         outer = nn.Module()
@@ -773,6 +814,27 @@ class Lasting(unittest.TestCase):
             with self.assertWarnsRegex(UserWarning, "had no effect"):
                 clip, logits = self.train(optimizer, False, on_ineffective="warn")
             self.assertEqual(len(clip.refused), 1)
+
+    def test_a_sample_is_kept(self):
+        """What is kept of clipped weights is small, however large they are."""
+
+        class Wide(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q, self.k = nn.Linear(1024, 512), nn.Linear(1024, 512)
+
+            def forward(self, x):
+                q, k = (p(x).unflatten(-1, (8, 64)).transpose(1, 2) for p in (self.q, self.k))
+                return F.scaled_dot_product_attention(q, k, k.detach() * 0 + 1)
+
+        model = Wide().train()
+        clip = mt.QKClip(model, tau=1e-3)
+        model(torch.randn(1, 4, 1024))
+        self.assertEqual(clip.step(), 8)
+        records = clip._pending[""][2]
+        self.assertEqual(len(records), 2)
+        kept = sum(x.numel() for record in records for x in record if isinstance(x, torch.Tensor))
+        self.assertLess(kept, 0.03 * sum(p.numel() for p in model.parameters()))
 
     def test_logits_that_do_not_shrink(self):
         """Whatever the reason: here the input grows as the weights shrink."""

@@ -345,6 +345,34 @@ class Closed(InFolder):
         )
 
 
+    def test_wrappers(self):
+        """Each loses its hooks, and may be copied meanwhile."""
+        model = Nano()
+        wrappers = [torch.compile(model, backend="eager"), nn.DataParallel(model), nn.DataParallel(model)]
+        with maxlogit.Recorder(self.path) as recorder:
+            watched = mt.watch(wrappers[0], recorder, spectra_every=0)
+            clips = []
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for other in wrappers[1:]:
+                    clips.append(mt.QKClip(other, tau=1e6))
+            for step, wrapper in enumerate(wrappers):
+                for one in (copy.deepcopy(wrapper), pickle.loads(pickle.dumps(wrapper)) if step else wrapper):
+                    with torch.no_grad():
+                        one(batch(7))
+                watched.reader.take()
+                wrapper(batch(step))
+                clips[-1].step()
+                recorder.log(step, loss=1.0)
+            for one in (watched, *clips):
+                one.close()
+        found = maxlogit.open(self.path)["attn/max_logit"].values
+        for step in range(3):
+            np.testing.assert_allclose(found[step], truth_of_nano(model, batch(step)), rtol=1e-5)
+        for wrapper in (model, *wrappers):
+            self.assertEqual(self.traces(wrapper), [])
+
+
 class Compiled(InFolder):
     def test_as_many_graphs(self):
         """Blocks share one graph, and steps that nobody looks at have no other."""

@@ -219,6 +219,11 @@ class Recording(InFolder):
             with self.assertWarnsRegex(UserWarning, "not forwarded"):
                 recorder.log(0, x=[1.0, maxlogit.MISSING])
             recorder.log(1, x=[3.0, 2.0])
+            del told[8:]
+            recorder.define("least", (2,), summary="min")
+            recorder.log(2, least=[3.0, 2.0])
+        self.assertEqual([t[2] for t in told[8:11]], [{"least": 2.0}] * 3)
+        del told[8:]
         for name in ("wandb", "board", "mlflow"):
             self.assertEqual([t[1:] for t in told if t[0] == name], [(0, {"x": 1.0}), (1, {"x": 3.0})])
         self.assertEqual([t[2]["x"].tolist() for t in told if t[0] == "function" and t[1]], [[3.0, 2.0]])
@@ -256,6 +261,11 @@ class Recording(InFolder):
             self.assertEqual(np.asarray(loss, np.float32).dtype, np.float32)
             with self.assertRaises(ValueError):
                 bool(loss)
+            for change in (lambda: loss.__iadd__(1), lambda: np.add(truth, 1, out=loss)):
+                with self.assertRaisesRegex(TypeError, "loss: a recorded series cannot be changed"):
+                    change()
+            out = np.zeros(6)
+            self.assertIs(np.add(loss, 1, out=out), out)
             self.assertEqual(repr(logits), "<maxlogit series attn/max_logit: 6 rows x 2 layer x 3 head, 0 to 7.5>")
             self.assertRegex(loss._repr_html_(), "<svg.*polyline.*points=.0.0,2.0 ")
             for other in (pickle.loads(pickle.dumps(logits)), copy.deepcopy(logits)):

@@ -645,6 +645,33 @@ class Clip(InFolder):
         self.assertEqual(np.isnan(run["qk_clip/gamma"].values).all((1, 2)).tolist(), [False, True, False, True])
         self.assertTrue(all(e.step % 2 == 0 for e in run.events if e.kind == "clip"))
 
+    def test_several_clips_in_one_row(self):
+        """The row has the least factors, and so have trackers; the clip keeps those of its last step."""
+        model = Nano()
+        told = []
+
+        class Tracker:
+            def log(self, values, step):
+                told.append(values)
+
+        with maxlogit.Recorder(self.path, forward=Tracker()) as recorder:
+            clip = mt.QKClip(model, tau=3, recorder=recorder)
+            least = np.inf
+            for step in range(3):
+                with torch.no_grad():
+                    model(batch(step))
+                clip.step()
+                least = np.minimum(least, clip.gamma)
+            recorder.log(0, loss=1)
+            self.assertLess(least.min(), clip.gamma.min())
+            self.assertEqual(clip.gamma.shape, least.shape)
+            recorder.log(1, loss=1)
+        run = maxlogit.open(self.path)
+        np.testing.assert_allclose(run["qk_clip/gamma"].values[0], least)
+        self.assertEqual(len(run.events), (least < 1).sum())
+        self.assertAlmostEqual(told[0]["qk_clip/gamma"], least.min(), 6)
+        self.assertNotIn("qk_clip/gamma", told[1])
+
     def test_bias_momentum_absolute(self):
         model = Nano()
         optimizer = torch.optim.SGD(model.blocks.parameters(), lr=0.0, momentum=0.9)

@@ -81,6 +81,8 @@ class Series(np.lib.mixins.NDArrayOperatorsMixin):
         return self.values.copy() if copy else self.values
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, Series) for x in kwargs.get("out", ())):
+            raise TypeError(f"{self.name}: a recorded series cannot be changed; `series + 1` is a new array, `series += 1` is not")
         plain = (x.values if isinstance(x, Series) else x for x in inputs)
         return getattr(ufunc, method)(*plain, **kwargs)
 

@@ -104,7 +104,7 @@ class Recorder:
         rank: of several processes that train one model, only 0 writes; the others take part in what is reduced.
         forward: one or several that get each row, too: the module ``wandb`` or a run of it, a TensorBoard ``SummaryWriter``,
             the module ``mlflow``, or a function of (step, values by name). All but a function get one number a series: the
-            largest. An error there is a warning.
+            largest, or the least (`define`). An error there is a warning.
     """
 
     def __init__(
@@ -129,6 +129,7 @@ class Recorder:
         self._last_events: list[tuple[Any, ...]] = []  # of the last row's step
         self._definitions: dict[str, tuple[Any, ...]] = {}
         self._forward = list(forward) if isinstance(forward, (list, tuple)) else [] if forward is None else [forward]
+        self._summary: dict[str, str] = {}
         self._warned: set[int] = set()
         self._next_rank_step = 0
         if mode not in (*_MODES, "auto"):
@@ -183,10 +184,12 @@ class Recorder:
         long_name: str = "",
         definition: str = "",
         rows: str = "step",
+        summary: str = "max",
     ) -> None:
         """Say what a series is before its first value: ``shape`` of a row, what its ``axes`` are, its unit, a name for
         plots, and what it is to the letter. ``rows``: ``step``, or for what comes seldom ``spectra``, ``validation``,
-        ``probe``, which have steps of their own. Series that are only logged have axes (layer), (layer, head)."""
+        ``probe``, which have steps of their own. Series that are only logged have axes (layer), (layer, head).
+        ``summary``: the number that trackers get of several, ``max`` or ``min``."""
         shape = tuple(int(n) for n in shape)
         if axes is None:
             axes = (*_AXES[min(len(shape), 2)], *(f"axis{n}" for n in range(2, len(shape))))
@@ -195,8 +198,11 @@ class Recorder:
             raise library.UsageError(f"{name}: shape {shape} with axes {axes}")
         if rows not in _ROWS:
             raise library.UsageError(f"{name}: rows {rows!r}: {', '.join(_ROWS)}")
+        if summary not in ("max", "min"):
+            raise library.UsageError(f"{name}: summary {summary!r}: max, min")
         number = -1
         if self._writes():
+            self._summary[name] = summary
             whole = shape
             if len(shape) > 2:  # a file has two: all behind the first are joined
                 axes, shape = (axes[0], ".".join(axes[1:])), (shape[0], int(np.prod(shape[1:])))
@@ -309,7 +315,7 @@ class Recorder:
         for name, value in row.items():
             known = value[~np.isnan(value)] if value.size else value
             if known.size:
-                numbers[name] = float(known.max())
+                numbers[name] = float(known.min() if self._summary[name] == "min" else known.max())
         try:
             if callable(getattr(receiver, "add_scalar", None)):  # TensorBoard
                 for name, number in numbers.items():

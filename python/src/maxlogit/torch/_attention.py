@@ -115,12 +115,9 @@ class Attention:
 
     def wrap(self, outer: nn.Module) -> None:
         """Compiled code cannot run the model a second time: what compile has wrapped around it can."""
-        if outer is not self._model() and "_maxlogit_inner" not in outer.__dict__:
-            outer._maxlogit_inner = [weakref.ref(self)]  # type: ignore[assignment]
+        if outer is not self._model() and outer not in _inside:
+            _inside[outer] = weakref.ref(self)
             _add_hooks(outer, _enter_outer, _leave_outer)
-            self._outer = weakref.ref(outer)
-
-    _outer: Any = staticmethod(lambda: None)
 
     @property
     def model(self) -> nn.Module:
@@ -146,11 +143,10 @@ class Attention:
                 _end_interrupted(module)
                 _remove_hooks(module)
                 module.__dict__.pop("_maxlogit_place", None)
-        outer = self._outer()
-        if outer is not None:
+        for outer in [outer for outer, inner in _inside.items() if inner() is self]:
             _end_interrupted(outer)
             _remove_hooks(outer)
-            outer.__dict__.pop("_maxlogit_inner", None)
+            del _inside[outer]
         _forget(self._places, self._diverted)
         model = self._model()
         if model is not None and _of_model.get(model) is self:
@@ -267,6 +263,8 @@ def plain_call(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 
 _of_model: weakref.WeakKeyDictionary[nn.Module, Attention] = weakref.WeakKeyDictionary()
+# of each wrapper of a watched model; not its attribute, which a copy or a pickle would have, too
+_inside: weakref.WeakKeyDictionary[nn.Module, weakref.ref[Attention]] = weakref.WeakKeyDictionary()
 
 
 def attention_of(model: nn.Module) -> Attention:
@@ -386,9 +384,12 @@ def _is_again() -> bool:
 
 
 def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    attention = module._maxlogit_inner[0]()  # type: ignore[index,operator]
+    if torch.compiler.is_compiling():
+        return
+    inner = _inside.get(module)
+    attention = None if inner is None else inner()
     _end_interrupted(module)
-    if attention is None or torch.compiler.is_compiling() or threads.own.mode is not None or _is_again():
+    if attention is None or threads.own.mode is not None or _is_again():
         return
     _maybe_probe(attention, attention.model, args, kwargs)
     _start(module)

@@ -18,12 +18,13 @@ from maxlogit._numbers import clip_factors, clip_factors_mla, clip_rule
 from maxlogit.torch import _probe
 from maxlogit.torch._attention import NOT_FOUND, Reader, attention_of, clean
 from maxlogit.torch._layout import scale_rows, whole
-from maxlogit.torch._probe import Part, Source
+from maxlogit.torch._probe import Source
 from maxlogit.torch._ranks import Rows
 
 _MOMENTA = ("momentum_buffer", "exp_avg")  # first moments, by the names of PyTorch's optimizers
 _PATIENCE = 3  # clips without effect
 FROZEN = "frozen"
+_SAMPLE = 64  # rows of a parameter that are kept, and inputs of a row
 _ALL = "*"  # where nothing could be found
 Floats = npt.NDArray[np.float32]
 
@@ -34,9 +35,12 @@ class CannotClip(UsageError):
 
 
 class _Clipped(NamedTuple):
-    """Rows of a parameter before and after a clip: what comes next shows whether it lasted."""
+    """A sample of the numbers of a parameter that a clip has changed: later values show whether it lasted. A copy of all
+    clipped rows would be as large as the weights."""
 
-    part: Part
+    path: str
+    dim: int
+    rows: Tensor
     before: Tensor
     after: Tensor
 
@@ -122,7 +126,9 @@ class QKClip:
         self._said: set[str] = set()
         self._pending: dict[str, tuple[Floats, Floats, list[_Clipped]]] = {}
         self._without_effect: dict[str, int] = {}
+        self._sharing: tuple[dict[str, Source], dict[str, list[str]]] = {}, {}
         self._recorder = recorder
+        self._unlogged: Optional[tuple[list[str], Floats]] = None  # rows, and their least factors since the last log
         self.steps = 0
         self.clips = 0
         self.gamma: Optional[Floats] = None
@@ -275,12 +281,13 @@ class QKClip:
         self._check_effect()
         factors: dict[tuple[str, int], dict[int, float]] = {}
         shrinks: list[str] = []
-        due = {row: (self._states[row], self._largest(row, self._states[row])) for row in order if self._clips(row)}
+        sharing = self._shares()
+        due = {row: (self._states[row], self._largest(row, self._states[row], sharing)) for row in order if self._clips(row)}
         # now that they are not zero, their scale can be tried first
-        late = [row for row, (source, s) in due.items() if source.zeros and (self._factors(source, s, {}) < 1).any()]
+        late = {row for row, (source, s) in due.items() if source.zeros and (self._factors(source, s, {}) < 1).any()}
         for i, row in enumerate(order):
             own = self._rows.heads[row]
-            if row in due and not any(other == row or _share(due[row][0], due[other][0]) for other in late):
+            if row in due and not any(other in late for other in sharing[row]):
                 self.gamma[i, :own] = gamma = self._factors(*due[row], factors)
                 if (gamma < 1).any():
                     shrinks.append(row)
@@ -289,6 +296,12 @@ class QKClip:
         for row in late:
             del self._states[row]
         self._apply(factors, shrinks)
+        if self._unlogged is None:
+            self._unlogged = list(order), self.gamma
+        else:
+            rows, least = self._unlogged
+            least = np.pad(least, ((0, 0), (0, self.gamma.shape[1] - least.shape[1])), constant_values=MISSING)
+            self._unlogged = list(order), np.fmin(self.gamma, fit(least, rows, order))
         clipped = int((self.gamma < 1).sum())
         self.steps += 1
         self.clips += clipped
@@ -297,14 +310,18 @@ class QKClip:
     def _clips(self, row: str) -> bool:
         return isinstance(self._states.get(row), Source) and self._rows.heads[row] > 0
 
-    def _largest(self, row: str, source: Source) -> Floats:
+    def _shares(self) -> dict[str, list[str]]:
+        """Of each row those that share a parameter with it, directly or through others, itself included."""
+        sources = {row: state for row, state in self._states.items() if isinstance(state, Source)}
+        if sources != self._sharing[0]:
+            self._sharing = sources, sharing(sources)
+        return self._sharing[1]
+
+    def _largest(self, row: str, source: Source, shares: dict[str, list[str]]) -> Floats:
         """S of each head; rows that share a parameter shrink together, by the smallest factor due."""
         assert self.max_logit is not None
-        largest = self.max_logit[self._rows.order.index(row), : source.heads].copy()
-        for i, other in enumerate(self._rows.order):
-            state = self._states.get(other)
-            if other != row and isinstance(state, Source) and _share(source, state):
-                largest = np.fmax(largest, self.max_logit[i, : source.heads])
+        rows = [self._rows.order.index(other) for other in shares[row] if other in self._rows.heads]
+        largest: Floats = np.fmax.reduce(self.max_logit[rows, : source.heads], axis=0)
         return largest
 
     def _factors(self, source: Source, s: Floats, factors: dict[tuple[str, int], dict[int, float]]) -> Floats:
@@ -328,6 +345,11 @@ class QKClip:
 
     def _apply(self, factors: dict[tuple[str, int], dict[int, float]], shrinks: list[str]) -> None:
         parameters = self._parameters() if factors else {}
+        sources = self._sharing[0]
+        owners: dict[str, list[str]] = {}  # of each parameter
+        for row in shrinks:
+            for path in sources[row].parameters:
+                owners.setdefault(path, []).append(row)
         clipped: dict[str, list[_Clipped]] = {}
         for (path, dim), of_rows in factors.items():
             if path not in parameters:
@@ -337,14 +359,15 @@ class QKClip:
             assert parameter is not None
             each = np.ones(parameter.shape[dim], np.float32)
             each[list(of_rows)] = list(of_rows.values())
-            part = Part(path, dim, tuple(sorted(of_rows)))
-            before = _rows_of(parameter, part)
+            before = _sample(parameter, dim)
             for tensor in (*self._masters(parameter), *self._moments(parameter), parameter):
                 scale_rows(tensor, dim, each)
-            record = _Clipped(part, before, _rows_of(parameter, part))
-            for row in shrinks:
-                state = self._states[row]
-                if isinstance(state, Source) and path in state.parameters and parameter.dim() > 1:
+            if parameter.dim() > 1:
+                after = _sample(parameter, dim)
+                rows = (before != after).any(1).nonzero()[:, 0]
+                rows = rows[:: max(1, len(rows) // _SAMPLE)]
+                record = _Clipped(path, dim, rows, before[rows], after[rows])
+                for row in owners.get(path, ()):
                     clipped.setdefault(row, []).append(record)
         assert self.max_logit is not None and self.gamma is not None
         for row in shrinks:
@@ -388,11 +411,11 @@ class QKClip:
                 self._pending[row] = s, gamma, records  # not seen since
                 continue
             sums = np.zeros(3)
-            for part, before, after in records:
-                module, own = parameters.get(part.path, (None, ""))
+            for path, dim, rows, before, after in records:
+                module, own = parameters.get(path, (None, ""))
                 parameter = None if module is None else module._parameters[own]
                 if parameter is not None:
-                    x = _rows_of(parameter, part)
+                    x = _sample(parameter, dim)[rows]
                     sums += [float((a - b).square().sum()) for a, b in ((x, before), (x, after), (before, after))]
             to_before, to_after, clip = np.sqrt(self._rows.sum(sums))
             h = int(np.nanargmin(np.where(np.isnan(gamma), 1, gamma)))
@@ -424,19 +447,22 @@ class QKClip:
             "qk_clip/gamma",
             self.gamma.shape,
             long_name="QK-Clip factor",
-            definition="factor by which QK-Clip scaled the head's logits in this step; 1 where it did not",
+            definition="factor by which QK-Clip scaled the head's logits since the row before, the least if it ran several "
+            "times; 1 where it did not",
+            summary="min",
         )
         self._recorder.axis("layer", self._rows.order)
         return list(self._rows.order)
 
     def _log(self, step: int) -> None:
-        if self._recorder is None or self.gamma is None:
+        if self._recorder is None or self._unlogged is None:
             return
-        gamma = fit(self.gamma, self._rows.order, self._logged)
+        rows, least = self._unlogged
+        gamma = fit(least, rows, self._logged)
         self._recorder.put("qk_clip/gamma", gamma)
         for layer, head in zip(*np.nonzero(gamma < 1)):
             self._recorder.event(step, "clip", int(layer), int(head), float(gamma[layer, head]))
-        self.gamma = None
+        self._unlogged = None
 
     # --- state --------------------------------------------------------------------------------------------
 
@@ -452,11 +478,23 @@ class QKClip:
         self.steps, self.clips = int(state["steps"]), int(state["clips"])
 
 
-def _share(a: Source, b: Source) -> bool:
-    if a.parameters.isdisjoint(b.parameters):
-        return False
-    rows = {(p.path, r) for heads in a.roles.values() for parts in heads for p in parts for r in p.rows}
-    return any((p.path, r) in rows for heads in b.roles.values() for parts in heads for p in parts for r in p.rows)
+def sharing(sources: dict[str, Source]) -> dict[str, list[str]]:
+    """The rows of heads that share rows of a parameter, directly or through others: of each all of them."""
+    by_path: dict[str, list[str]] = {}
+    for row, source in sources.items():
+        for path in source.parameters:
+            by_path.setdefault(path, []).append(row)
+    found = {row: [row] for row in sources}
+    for path, users in by_path.items():
+        owners: dict[int, str] = {}  # of its rows
+        for user in users if len(users) > 1 else ():
+            heads = [head for role in sources[user].roles.values() for head in role]
+            for r in {r for head in heads for part in head if part.path == path for r in part.rows}:
+                one, other = found[owners.setdefault(r, user)], found[user]
+                if one is not other:
+                    one += other
+                    found.update(dict.fromkeys(other, one))
+    return found
 
 
 def fit(values: Any, order: list[str], rows: list[str]) -> Any:
@@ -476,11 +514,9 @@ def _equal(master: Tensor, parameter: Tensor) -> bool:
         return master.shape == parameter.shape and torch.equal(master.to(parameter.dtype), parameter)
 
 
-def _rows_of(parameter: Tensor, part: Part) -> Tensor:
-    """A copy, of a sharded parameter of the piece that is here."""
-    with torch.no_grad():
-        x = parameter.detach()
-        if hasattr(x, "to_local"):
-            local: Tensor = x.to_local()
-            return local.clone().float()
-        return x.index_select(part.dim, torch.tensor(part.rows, device=x.device)).float()
+def _sample(parameter: Tensor, dim: int) -> Tensor:
+    """[outputs, some inputs], a copy; of a sharded parameter of the piece that is here."""
+    x = parameter.detach()
+    x = x.to_local() if hasattr(x, "to_local") else x
+    x = x.movedim(dim, 0).flatten(1) if x.dim() > 1 else x[:, None]
+    return x[:, :: max(1, x.shape[1] // _SAMPLE)].to(torch.float32, copy=True)
