@@ -9,6 +9,7 @@ try:
     import torch
     import torch.nn.functional as F
     from torch import nn
+    from torch.utils.checkpoint import checkpoint
 except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
@@ -371,6 +372,93 @@ class Inner(Base):
         return self.attend_(q, k, v)
 
 
+class Recomputed(Base):
+    """Activation checkpointing that is not reentrant."""
+
+    def forward(self, x):
+        return checkpoint(super().forward, x, use_reentrant=False)
+
+
+class RecomputedAttention(Base):
+    def forward(self, x):
+        return checkpoint(self.attend, *self.project(x), use_reentrant=False)
+
+
+class Windows(Base):
+    """Windows of two queries that see four keys."""
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        q = q.unflatten(2, (T // 2, 2)).transpose(1, 2).flatten(0, 1)
+        k, v = (F.pad(y, (0, 0, 2, 0)).unfold(2, 4, 2).permute(0, 2, 1, 4, 3).flatten(0, 1) for y in (k, v))
+        mask = torch.ones(len(x), T // 2, 1, 1, 4, dtype=torch.bool)
+        mask[:, 0, ..., :2] = False
+        return self.attend(q, k, v, mask.flatten(0, 1))
+
+
+class Sink(Base):
+    """A key of zeros, which takes what other keys do not want."""
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q, *(torch.cat((torch.zeros_like(y[:, :, :1]), y), 2) for y in (k, v))
+
+
+class SinkOfItsOwn(Base):
+    def make(self, bias):
+        super().make(bias)
+        self.r = nn.Parameter(torch.randn(self.groups, 1, SIZE))
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q, torch.cat((self.r.expand(len(x), -1, -1, -1), k), 2), torch.cat((torch.zeros_like(v[:, :, :1]), v), 2)
+
+
+class SpectralNorm(Base):
+    """Of another layer. Its power iteration writes into tensors that are given."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.out = nn.utils.parametrizations.spectral_norm(nn.Linear(self.heads * SIZE, WIDTH))
+
+    def forward(self, x):
+        return self.out(super().forward(x))
+
+
+class Pooled(Base):
+    """multi_head_attention_forward without its module, as CLIP's pooling has it."""
+
+    def forward(self, x):
+        x = x.transpose(0, 1)
+        one, two, three = self.q_proj, self.k_proj, self.v_proj
+        weights = {"q_proj_weight": one.weight, "k_proj_weight": two.weight, "v_proj_weight": three.weight}
+        bias = torch.cat((one.bias, two.bias, three.bias))
+        rest = (None, None, False, 0.0, torch.eye(WIDTH), None)
+        return F.multi_head_attention_forward(
+            x, x, x, WIDTH, self.heads, None, bias, *rest, use_separate_proj_weight=True, **weights
+        )[0]
+
+
+class Contracted(Base):
+    """Projections of three dimensions."""
+
+    def make(self, bias):
+        self.w = nn.Parameter(torch.randn(3, WIDTH, self.heads, SIZE) / 5)
+
+    def project(self, x):
+        return torch.einsum("btd,ndhk->nbhtk", x, self.w)
+
+
+class Stacked(Base):
+    """All projections are one parameter."""
+
+    def make(self, bias):
+        self.w = nn.Parameter(torch.randn(3, self.heads * SIZE, WIDTH) / 5)
+
+    def project(self, x):
+        return (self.split(F.linear(x, w), self.heads) for w in self.w)
+
+
 EXACT = {
     "plain": Base,
     "keys are shared": lambda: Base(groups=2),
@@ -394,6 +482,11 @@ EXACT = {
     "a bias in the scores, less": BiasedLess,
     "nn.MultiheadAttention": Multihead,
     "attention in an inner module": Inner,
+    "recomputed": Recomputed,
+    "recomputed attention": RecomputedAttention,
+    "windows": Windows,
+    "a sink": Sink,
+    "a spectral norm elsewhere": SpectralNorm,
 }
 REFUSED = {
     "an adapter on a frozen base": (Adapted, "frozen"),
@@ -409,6 +502,10 @@ REFUSED = {
     "a convolution": (Convolved, "no plain linear layer"),
     "8 bits": (Narrow, "computed in each forward pass"),
     "a parametrization": (Parametrized, "computed in each forward pass"),
+    "multi-head attention by its function": (Pooled, "computed in each forward pass"),
+    "a sink that is learned": (SinkOfItsOwn, "r changes behind the projections"),
+    "einsum": (Contracted, "no linear layer of the model"),
+    "one parameter for all projections": (Stacked, "computed in each forward pass"),
 }
 
 
@@ -495,6 +592,33 @@ class Shapes(unittest.TestCase):
         self.assertGreater(clip.step(), 0)
         gamma = torch.from_numpy(clip.gamma[0]).double()
         torch.testing.assert_close(model.logits(x), before * gamma, rtol=2e-5, atol=1e-5)
+
+    def test_attention_by_hand_is_said(self):
+        """Beside attention that is found it would be missed without a word."""
+
+        class ByHand(Base):
+            sees = False
+
+            def attend(self, q, k, v, mask=None):
+                if self.sees:
+                    mt.see(q, k)
+                return ((q @ k.mT * SIZE**-0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+        for sees in (False, True):
+            model = nn.Sequential(Base(), nn.MultiheadAttention(WIDTH, HEADS), ByHand()).train()
+            model[2].sees = sees
+            model.forward = lambda x, model=model: model[2](model[1](*3 * [model[0](x)])[0].softmax(-1))
+            clip = mt.QKClip(model, tau=0.01)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    model(torch.randn(3, T, WIDTH))
+                    clip.step()
+            said = [str(w.message) for w in said if "softmax" in str(w.message)]
+            self.assertEqual(len(said), 0 if sees else 1)
+            self.assertEqual(len(clip.layers), 3 if sees else 2)
+            if said:
+                self.assertRegex(said[0], r"2 \(ByHand\) has a softmax of products.*maxlogit\.torch\.see")
 
     def test_a_pass_that_cannot_be_repeated(self):
         """What was found before it failed is not trusted: the rest may use the same weights."""

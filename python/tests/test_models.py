@@ -204,6 +204,21 @@ class Transformers(OfAModel):
         ids = torch.randint(3, VOCAB, (2, T))
         self.check(model, lambda m: m(input_ids=ids, labels=ids), "", "T5")
 
+    def test_text_that_is_generated_in_training_mode(self):
+        """The pass that finds the parameters adds nothing to the cache of keys."""
+        model, batch = language("LlamaForCausalLM", "LlamaConfig", GROUPED, "sdpa")
+        grow(model)
+        start = batch["input_ids"][:, :4]
+        options = {"max_new_tokens": 12, "do_sample": False, "attention_mask": torch.ones_like(start)}
+        texts = []
+        for clips in (False, True):
+            clip = mt.QKClip(model.train(), tau=1e6) if clips else None
+            texts.append(model.generate(start, **options).tolist())
+        self.assertEqual(texts[0], texts[1])
+        clip.step()
+        self.assertEqual(clip.refused, {})
+        clip.close()
+
     def test_images(self):
         import transformers as t
 

@@ -295,7 +295,7 @@ class Running(NamedTuple):
     place: Optional[Tensor]
     outer: Any
     calls: int
-    multihead: int = 0  # heads of an nn.MultiheadAttention
+    multihead: int = 0  # heads of a multi_head_attention_forward that has not reached its scores
 
 
 class _Thread:
@@ -417,7 +417,7 @@ def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         _maybe_probe(attention, module, args, kwargs)
         _start(module)
     threads.own.told = None
-    threads.own.at = Running(place, threads.own.at, 0, module.num_heads if isinstance(module, nn.MultiheadAttention) else 0)
+    threads.own.at = Running(place, threads.own.at, 0)
 
 
 def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -514,7 +514,7 @@ def next_call() -> Optional[Running]:
     at = threads.own.at
     if at is None or at.place is None:
         return None
-    threads.own.at = at._replace(calls=at.calls + 1)
+    threads.own.at = at._replace(calls=at.calls + 1, multihead=0)
     return at
 
 
@@ -584,12 +584,10 @@ def see_sdpa(
 
 
 def see_bmm(func: Any, args: tuple[Any, ...]) -> None:
-    """The scores of nn.MultiheadAttention, where weights are wanted: queries that are scaled, times keys."""
+    """The scores of multi_head_attention_forward, where weights are wanted: queries that are scaled, times keys."""
     at = threads.own.at
-    if at is None or not at.multihead or at.calls or len(args) != (2 if func is torch.bmm else 3):
+    if at is None or not at.multihead:
         return
-    if args[-2].dim() != 3 or args[-2].shape[0] % at.multihead:
-        return  # of a subclass
     q, k = args[-2].unflatten(0, (-1, at.multihead)), args[-1].transpose(-2, -1).unflatten(0, (-1, at.multihead))
     mask = None
     if func is torch.baddbmm:
@@ -603,7 +601,17 @@ def _multihead(original: types.FunctionType) -> Callable[..., Any]:
     known = {**original.__globals__, "has_torch_function": lambda *_: False}
     copy = types.FunctionType(original.__code__, known, original.__name__, original.__defaults__, original.__closure__)
     copy.__kwdefaults__ = original.__kwdefaults__
-    return copy
+
+    @functools.wraps(original)
+    def multi_head_attention_forward(
+        query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, *args: Any, **kwargs: Any
+    ) -> Any:
+        at = threads.own.at
+        if at is not None and at.place is not None:
+            threads.own.at = at._replace(multihead=num_heads)
+        return copy(query, key, value, embed_dim_to_check, num_heads, *args, **kwargs)
+
+    return multi_head_attention_forward
 
 
 # --- flex_attention -----------------------------------------------------------------------------------------

@@ -4,7 +4,9 @@ begins a graph of its own. Queries and keys that enter attention are followed ba
 from __future__ import annotations
 
 import contextlib
+import copy
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
@@ -88,6 +90,7 @@ def _as_weight(x: Any, dim: int) -> _Weight:
     )
 
 
+_SOFTMAX = {F.softmax, torch.softmax, Tensor.softmax}
 _LINEAR = {F.linear}
 _ADDMM = {torch.addmm, Tensor.addmm}
 _MATMUL = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
@@ -106,6 +109,8 @@ class Probe(TorchFunctionMode):
         self.owners: dict[int, str] = {}
         self.claims: dict[int, set[int]] = {}  # of a parameter: outputs of it that make queries or keys
         self.uses: dict[int, dict[int, tuple[int, int]]] = {}  # of a parameter: all of its outputs, first row and count
+        self.calls: Counter[str] = Counter()  # of attention, by module
+        self.softmaxes: Counter[str] = Counter()  # of products of activations, by module
         self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
 
     # --- while the model runs -----------------------------------------------------------------------------
@@ -122,8 +127,12 @@ class Probe(TorchFunctionMode):
         if func is torch.bmm or func is torch.baddbmm:
             with torch.enable_grad():
                 see_bmm(func, args)
-        # a checkpoint saves nothing, and would compute it again: here its hooks are not the innermost
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+        if kwargs.get("out") is not None:  # cannot be differentiated
+            with torch.no_grad():
+                return func(*args, **kwargs)
+        if func in _SOFTMAX and threads.own.at is not None and _of_products(args[0] if args else kwargs["input"]):
+            self.softmaxes[_attention._owner(threads.own.at.place)[1]] += 1
+        with torch.enable_grad(), _kept():
             out = func(*args, **kwargs)
             weight, bias = self._weight_of(func, args, kwargs)
             if weight is None or not isinstance(out, Tensor) or not out.is_floating_point():
@@ -159,7 +168,8 @@ class Probe(TorchFunctionMode):
         return self.owners.get(id(parameter), "")
 
     def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
-        with torch._C.DisableTorchFunction(), torch.enable_grad():
+        self.calls[row.split("#")[0]] += 1
+        with torch._C.DisableTorchFunction(), torch.enable_grad(), _kept():
             try:
                 source = self._source(row, q, k, v)
                 old = self.sources.get(row)
@@ -318,8 +328,17 @@ class Probe(TorchFunctionMode):
                     self.refuse(name, f"has heads that share rows of {path} with other heads ({', '.join(names)})")
         for row in self.reasons:
             self.sources.pop(row, None)
+        for name, softmaxes in self.softmaxes.items():
+            if softmaxes > self.calls[name]:
+                module = f"{name} ({type(self.attention.module(name)).__name__})"
+                _attention.warn_once(
+                    self.attention,
+                    f"{module} has a softmax of products of its own. If that is attention, it is neither recorded nor clipped: "
+                    "call maxlogit.torch.see(q, k, scale=..., causal=...) there",
+                )
 
     def refuse(self, row: str, reason: str) -> None:
+        self.calls[row.split("#")[0]] += 1
         self.reasons.setdefault(row, reason)
 
 
@@ -485,6 +504,25 @@ class _Follow:
         return tuple(sorted(found))
 
 
+def _kept() -> Any:
+    """Checkpointing saves nothing, and would compute it again: within this its hooks are not the innermost."""
+    return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+
+def _of_products(x: Any) -> bool:
+    """Whether a tensor is made of a product of two activations, without a linear layer or a softmax in between."""
+    todo, seen = [getattr(x, "grad_fn", None)], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen or "Softmax" in node.name():
+            continue
+        if node.name().startswith(("BmmBackward", "BaddbmmBackward")):
+            return True
+        seen.add(node)
+        todo.extend(next_node for next_node, _ in node.next_functions)
+    return False
+
+
 def _local(x: Tensor) -> Tensor:
     return x.to_local() if hasattr(x, "to_local") else x
 
@@ -521,6 +559,11 @@ def _not_compiled() -> Iterator[None]:
         yield
 
 
+def _of_its_own(x: Any) -> Any:
+    """Another cache of keys, where one is an argument (of transformers): a pass adds to it."""
+    return copy.deepcopy(x) if hasattr(x, "get_seq_length") and hasattr(x, "update") else x
+
+
 def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Probe, str]:
     """Run a module of the model once more; what was found, and why it failed where it did."""
     probe, problem = Probe(attention), ""
@@ -534,7 +577,7 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
                 None,
                 probe,
             )
-            module.forward(*args, **kwargs)
+            module.forward(*map(_of_its_own, args), **{name: _of_its_own(x) for name, x in kwargs.items()})
     except Exception as error:
         problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"
     finally:
