@@ -288,6 +288,26 @@ class Elsewhere(Base):
         return super().forward(x) + F.linear(x, self.k_proj.weight)
 
 
+class ElsewhereIn(Base):
+    """The weight has another purpose, and in no linear layer: as an embedding."""
+
+    def forward(self, x):
+        return super().forward(x + F.embedding(x[..., 0].long().abs(), self.k_proj.weight))
+
+
+class ElsewhereBias(Base):
+    def forward(self, x):
+        return super().forward(x + self.q_proj.bias)
+
+
+class Penalized(Base):
+    """A penalty is no other purpose."""
+
+    def forward(self, x):
+        self.penalty = (self.k_proj.weight**2).sum()
+        return super().forward(x)
+
+
 class Convolved(Base):
     def make(self, bias):
         super().make(bias)
@@ -384,6 +404,35 @@ class RecomputedAttention(Base):
         return checkpoint(self.attend, *self.project(x), use_reentrant=False)
 
 
+class OwnBackward(torch.autograd.Function):
+    """A rotation, as kernels have it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.new_tensor([0.6, 0.8]))
+        return 0.6 * x - 0.8 * x.flip(-1)
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors[0]
+        return a * g - b * g.flip(-1)
+
+
+class RecomputedKernels(Base):
+    reentrant = False
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return OwnBackward.apply(q), OwnBackward.apply(k), v
+
+    def forward(self, x):
+        return checkpoint(super().forward, x.requires_grad_(), use_reentrant=self.reentrant)
+
+
+class RecomputedKernelsAgain(RecomputedKernels):
+    reentrant = True
+
+
 class Windows(Base):
     """Windows of two queries that see four keys."""
 
@@ -478,12 +527,15 @@ EXACT = {
     "one parameter": OneParameter,
     "an adapter and its base": AdaptedWhole,
     "a gain": Gained,
+    "a penalty": Penalized,
     "a bias in the scores": Biased,
     "a bias in the scores, less": BiasedLess,
     "nn.MultiheadAttention": Multihead,
     "attention in an inner module": Inner,
     "recomputed": Recomputed,
     "recomputed attention": RecomputedAttention,
+    "recomputed kernels": RecomputedKernels,
+    "recomputed kernels, reentrant": RecomputedKernelsAgain,
     "windows": Windows,
     "a sink": Sink,
     "a spectral norm elsewhere": SpectralNorm,
@@ -499,6 +551,8 @@ REFUSED = {
     "heads are mixed": (Mixed, "rows of several heads"),
     "keys are values": (KeysAreValues, "makes values"),
     "a weight with another purpose": (Elsewhere, "also used outside"),
+    "an embedding with the weight": (ElsewhereIn, "also used outside"),
+    "a bias with another purpose": (ElsewhereBias, "also used outside"),
     "a convolution": (Convolved, "no plain linear layer"),
     "8 bits": (Narrow, "computed in each forward pass"),
     "a parametrization": (Parametrized, "computed in each forward pass"),

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -109,6 +110,8 @@ class Probe(TorchFunctionMode):
         self.owners: dict[int, str] = {}
         self.claims: dict[int, set[int]] = {}  # of a parameter: outputs of it that make queries or keys
         self.uses: dict[int, dict[int, tuple[int, int]]] = {}  # of a parameter: all of its outputs, first row and count
+        self.inputs: set[int] = set()  # parameters that make inputs of linear layers
+        self._seen: set[Any] = set()
         self.calls: Counter[str] = Counter()  # of attention, by module
         self.softmaxes: Counter[str] = Counter()  # of products of activations, by module
         self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
@@ -132,11 +135,12 @@ class Probe(TorchFunctionMode):
                 return func(*args, **kwargs)
         if func in _SOFTMAX and threads.own.at is not None and _of_products(args[0] if args else kwargs["input"]):
             self.softmaxes[_attention._owner(threads.own.at.place)[1]] += 1
-        with torch.enable_grad(), _kept():
+        with torch.enable_grad():
             out = func(*args, **kwargs)
             weight, bias = self._weight_of(func, args, kwargs)
             if weight is None or not isinstance(out, Tensor) or not out.is_floating_point():
                 return out
+            self._made_of(args[1] if func in _ADDMM else args[0] if args else kwargs["input"])
             leaf = out.detach().requires_grad_()
             out = leaf.clone()  # models write into it: a leaf may not be, and its value is asked for later
         output = _Output(leaf, weight, bias)
@@ -145,6 +149,18 @@ class Probe(TorchFunctionMode):
             if part is not None and part.parameter is not None:
                 self.uses.setdefault(id(part.parameter), {})[id(leaf)] = part.first, _local(leaf).shape[-1]
         return out
+
+    def _made_of(self, x: Any) -> None:
+        """Of an input of a linear layer: parameters that make it in another way than as weights of linear layers."""
+        todo = [getattr(x, "grad_fn", None)]
+        if todo[0] is None:
+            self.inputs.add(id(x))
+        while todo:
+            node = todo.pop()
+            if node is not None and node not in self._seen:
+                self._seen.add(node)
+                self.inputs.add(id(getattr(node, "variable", None)))
+                todo.extend(next_node for next_node, _ in node.next_functions)
 
     def _weight_of(self, func: Any, args: Any, kwargs: Any) -> tuple[Optional[_Weight], Optional[_Weight]]:
         if func in _LINEAR:
@@ -169,7 +185,7 @@ class Probe(TorchFunctionMode):
 
     def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
         self.calls[row.split("#")[0]] += 1
-        with torch._C.DisableTorchFunction(), torch.enable_grad(), _kept():
+        with torch._C.DisableTorchFunction(), torch.enable_grad():
             try:
                 source = self._source(row, q, k, v)
                 old = self.sources.get(row)
@@ -317,6 +333,8 @@ class Probe(TorchFunctionMode):
         """A parameter that makes something else, too, may not be scaled."""
         for parameter, by_row in self.made_by.items():
             path = self._said(parameter)
+            for row in by_row if parameter in self.inputs else ():
+                self.refuse(row, f"is made by {path}, which is also used outside of its queries and keys")
             for leaf, (first, count) in self.uses.get(parameter, {}).items():
                 for row, rows in by_row.items():
                     if leaf not in self.claims[parameter] and ((rows >= first) & (rows < first + count)).any():
@@ -504,11 +522,6 @@ class _Follow:
         return tuple(sorted(found))
 
 
-def _kept() -> Any:
-    """Checkpointing saves nothing, and would compute it again: within this its hooks are not the innermost."""
-    return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
-
-
 def _of_products(x: Any) -> bool:
     """Whether a tensor is made of a product of two activations, without a linear layer or a softmax in between."""
     todo, seen = [getattr(x, "grad_fn", None)], set()
@@ -553,6 +566,32 @@ def _untouched(model: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _not_checkpointed() -> Iterator[None]:
+    """What is checkpointed runs as it is: functions with a backward of their own would make no graph, or be computed again.
+    Another thread's is checkpointed."""
+    module: Any = torch.utils.checkpoint
+    reentrant, hook = module.CheckpointFunction, getattr(module, "_checkpoint_hook", None)
+
+    class Plain:
+        @staticmethod
+        def apply(function: Any, preserve: Any, *args: Any) -> Any:
+            return function(*args) if threads.own.probe is not None else reentrant.apply(function, preserve, *args)
+
+    def hooks(frame: Any) -> Any:
+        return contextlib.nullcontext() if threads.own.probe is not None else hook(frame)  # type: ignore[misc]
+
+    try:
+        module.CheckpointFunction = Plain
+        if hook is not None:  # private
+            module._checkpoint_hook = hooks
+        yield
+    finally:
+        module.CheckpointFunction = reentrant
+        if hook is not None:
+            module._checkpoint_hook = hook
+
+
+@contextlib.contextmanager
 def _not_compiled() -> Iterator[None]:
     stance = getattr(torch.compiler, "set_stance", None)  # from PyTorch 2.6 on
     with stance("force_eager") if stance is not None else contextlib.nullcontext():
@@ -570,7 +609,7 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     before = threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe
     place = module.__dict__.get("_maxlogit_place")
     try:
-        with _untouched(attention.model), _not_compiled(), probe, torch.enable_grad():
+        with _untouched(attention.model), _not_compiled(), _not_checkpointed(), probe, torch.enable_grad():
             threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe = (
                 Running(place, None, 0),
                 probe,
