@@ -153,7 +153,7 @@ class Probe(TorchFunctionMode):
     def _made_of(self, x: Any) -> None:
         """Of an input of a linear layer: parameters that make it in another way than as weights of linear layers."""
         todo = [getattr(x, "grad_fn", None)]
-        if todo[0] is None:
+        if isinstance(x, nn.Parameter):
             self.inputs.add(id(x))
         while todo:
             node = todo.pop()
@@ -600,7 +600,10 @@ def _not_compiled() -> Iterator[None]:
 
 def _of_its_own(x: Any) -> Any:
     """Another cache of keys, where one is an argument (of transformers): a pass adds to it."""
-    return copy.deepcopy(x) if hasattr(x, "get_seq_length") and hasattr(x, "update") else x
+    if hasattr(x, "get_seq_length") and hasattr(x, "update"):
+        with contextlib.suppress(RuntimeError):  # its keys are to be differentiated
+            return copy.deepcopy(x)
+    return x
 
 
 def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Probe, str]:
