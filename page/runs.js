@@ -233,7 +233,7 @@ function curvesOf(shown) {
   const file = fileShown(shown), out = [], geometric = isGeometric(seriesNow().name)
   for (const g of shown) {
     if (hidden.has(g.label)) continue
-    const counted = g.runs.filter(r => r.state !== "diverged")
+    const counted = g.runs.filter(r => r.state !== "diverged" && r.state !== "blown-up")
     const runs = byId("draw").value === "runs" ? g.runs : counted.length ? counted : g.runs.slice(0, 1)
     const data = runs.map(r => [r, dataOf(file, r)]).filter(([, d]) => d && d.s.length)
     if (!data.length) continue
@@ -661,14 +661,14 @@ function drawSeries(shown = groups()) {
   drawCurves(shown)
   const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
   byId("meaning").textContent = named(s) + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
-    " over a group's runs that did not diverge, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
+    " over a group's runs that did not fail, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
 }
 
 let lost = false
 function tellAbout(shown) {
   const count = state => index.runs.filter(r => r.state === state).length
   const unread = index.runs.filter(r => !r.stamp).length
-  const states = ["running", "finished", "diverged", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
+  const states = ["running", "finished", "diverged", "blown-up", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
   byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
     (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : index.made ? ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC." : ".")
 }

@@ -1,5 +1,5 @@
 # map.gp - a metric over two parameters: a cell a pair of values, a panel a group, one colour scale for all
-# Data: $cells, one block a group: column row value n diverged. Also: x_values, x_value[i], x_name, the same of y; z_name;
+# Data: $cells, one block a group: column row value n failed. Also: x_values, x_value[i], x_name, the same of y; z_name;
 # log_z (1: colours are logarithmic, means geometric); times (1: medians of Kaplan and Meier); low, high; heading, about.
 log_z = int(log_z); times = int(times)
 cell_wide = 74; cell_high = 46                       # pixels
@@ -34,8 +34,8 @@ y_of(pixels) = 1 - pixels * 1.0 / height
 set datafile missing                                # a NaN is a cell, too
 set multiplot
 set label 100 heading at screen x_of(35),y_of(32) font "DejaVu Sans:Bold,17" tc rgb ink noenhanced
-set label 101 times ? "Cell: median (Kaplan and Meier), runs that never got there counted; ×: every run diverged." : \
-    sprintf("Cell: %s; ×: every run diverged, (k×): k of them.", \
+set label 101 times ? "Cell: median (Kaplan and Meier), runs that never got there counted; ×: every run failed." : \
+    sprintf("Cell: %s; ×: every run diverged or blew up, (k×): k of them.", \
             most_seeds == 1 ? "one run" : (log_z ? "geometric mean" : "mean")." over the runs") \
     at screen x_of(35),y_of(58) font ",12" tc rgb soft noenhanced
 set label 102 about at screen x_of(35),y_of(79) font ",12" tc rgb soft noenhanced

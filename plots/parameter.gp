@@ -1,7 +1,7 @@
 # parameter.gp - a metric against a parameter: one curve a group, an interval and its runs at every value
-# Data: $curves, one block a group: x n mean lo hi diverged; $runs, one block a group: x value, a line a run.
+# Data: $curves, one block a group: x n mean lo hi diverged blown_up; $runs, one block a group: x value, a line a run.
 # Also: x_name, y_name; log_x, log_y (1: that axis is logarithmic, means are geometric); times (1: medians of Kaplan and
-# Meier); x_low, x_high; low, high (all runs); cross_x[i], cross_g[i], where a run of a curve diverged (crosses); last[g] at last_x[g], where each
+# Meier); x_low, x_high; low, high (all runs); cross_x[i], cross_g[i], where a run of a curve failed (crosses); last[g] at last_x[g], where each
 # curve ends; dots[g], how many of its runs have a circle; heading, about.
 width = 1000; height = 640
 log_x = int(log_x); log_y = int(log_y); times = int(times)
@@ -32,7 +32,7 @@ if (text_term) {
 set label 100 heading at screen 0.035,0.955 font "DejaVu Sans:Bold,17" tc rgb ink noenhanced
 set label 101 times ? "Line: median (Kaplan and Meier), runs that never got there counted; circles: runs that did." : \
     most_seeds == 1 ? "Dot: that run." : \
-    sprintf("Line: %smean; bar: 95 %% interval (Student's t%s); circles: runs; ×: at least one diverged.", \
+    sprintf("Line: %smean; bar: 95 %% interval (Student's t%s); circles: runs; ×: at least one diverged or blew up.", \
             log_y ? "geometric " : "", log_y ? " on logarithms" : "") \
     at screen 0.035,0.913 font ",12" tc rgb soft noenhanced
 set label 102 about at screen 0.035,0.880 font ",12" tc rgb soft noenhanced

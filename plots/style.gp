@@ -7,9 +7,9 @@
 #   groups        number of groups of runs; a group's runs differ only in their seed
 #   kind[g]       what a group is: a preset's name, or optimizer+stabilizers
 #   rest[g]       what else tells it from others (" lr=0.01"), or empty
-#   note[g]       how many of its runs diverged or have not finished (" (1 of 3 diverged)"), or empty
+#   note[g]       how many of its runs failed or have not finished (" (1 of 3 diverged)"), or empty
 #   clipped[g]    1 where a stabiliser is on: drawn solid; the others are dashed
-#   seeds[g]      number of runs that are drawn: not those that diverged, unless all did
+#   seeds[g]      number of runs that are drawn: not those that failed, unless all did
 #   one_is        "run" where those of a group differ in more than their seed; else, and where it is missing, "seed"
 # `maxlogit plot --script` prints all of it, data included, for a figure of your own.
 

@@ -94,6 +94,21 @@ class Run:
         self.seed = int(self.p.get("train.seed", 0))
         self.lr, self.decay = float(self.p.get("train.lr", NAN)), float(self.p.get("train.weight_decay", NAN))
         self.diverged = self.state == "diverged"
+        at_end = self.state == "stopped" and self.last_step >= float(self.p.get("train.steps", INF))
+        self.blown_up = (self.state == "finished" or at_end) and self.blew_up()
+        self.failed = self.diverged or self.blown_up
+        self.unfinished = self.state in ("stopped", "running") and not self.failed
+
+    def blew_up(self):
+        """Do the losses of the last tenth lie a tenth above the first one, or above a uniform guess that was beaten?"""
+        steps, x = self.rows("loss")
+        x = x.ravel()
+        tail = x[steps >= 0.9 * (steps[-1] + 1)] if len(x) > 1 else x
+        mean = tail.mean() if len(tail) else x[-1] if len(x) else NAN
+        guess = math.log(float(self.p.get("model.vocab", NAN)))
+        if len(x) < 2 or not math.isfinite(mean) or not math.isfinite(x[0]):
+            return False
+        return bool(mean > x[0] * 1.1 or (min(x) < guess and mean > guess * 1.1))
 
     def take(self, f, name, o):
         if isinstance(o, h5py.Dataset) and o.dtype.kind == "f":
@@ -140,6 +155,8 @@ def fill(name, seed, kind, state=None, floor=None):
                     flat[at()] = value
             if "last" in kind.split():
                 flat[-1, -1] = NAN
+            if where == "loss" and seed % 4:  # the others may have blown up
+                flat[0] = flat[np.isfinite(flat)].max()
             o[...] = x
 
         f["series"].visititems(put)
@@ -329,7 +346,7 @@ def metric(run, name):
 def counted(runs, name):
     """The values that count in means."""
     values = [(r, metric(r, name)) for r in runs]
-    return [v for r, v in values if v is not None and (isinstance(v, tuple) or not r.diverged)]
+    return [v for r, v in values if v is not None and (isinstance(v, tuple) or not r.failed)]
 
 
 def group_measure(runs, name, mean):
@@ -368,8 +385,8 @@ def check_metrics(runs, groups):
                 )
             )
             compare(f"{label}: groups", 1, len(out))
-            states = [sum(r.state in x for r in group) for x in (("diverged",), ("stopped",))]
-            compare(f"{label}: runs", [len(group)] + states, [out[0][k] for k in ("runs", "diverged", "unfinished")])
+            states = [sum(r.diverged for r in group), sum(r.blown_up for r in group), sum(r.unfinished for r in group)]
+            compare(f"{label}: runs", [len(group)] + states, [out[0][k] for k in ("runs", "diverged", "blown_up", "unfinished")])
             for name in names:
                 theirs, n = out[0]["metrics"][name], len(counted(group, name))
                 ours = list(group_measure(group, name, mean))
@@ -404,7 +421,7 @@ def check_order(runs):
     for key, of in (
         ("train.lr", lambda r: r.lr),
         ("train.weight_decay", lambda r: r.decay),
-        ("state", lambda r: r.state),
+        ("state", lambda r: "blown-up" if r.blown_up else r.state),
         ("seed", lambda r: r.seed),
         ("qk_clip.tau", lambda r: "qk_clip.tau" not in r.p),
     ):
@@ -483,20 +500,21 @@ def check_compare(arms, options, names=TOLD):
     both, alone = sorted(set(arms[0]) & set(arms[1])), sorted(set(arms[0]) ^ set(arms[1]))
     probabilities = []
     for line, name in zip(out, names):
-        pairs, diverged, left_out, unfinished, starts = [], 0, 0, 0, []
+        pairs, diverged, blown_up, left_out, unfinished, starts = [], 0, 0, 0, 0, []
         for seed in both:
             runs = [arm[seed] for arm in arms]
             starts.append(start_of(*runs))
             v = [metric(r, name) for r in runs]
-            if any(r.diverged and not isinstance(x, tuple) for r, x in zip(runs, v)):
-                diverged += 1
+            if any(r.failed and not isinstance(x, tuple) for r, x in zip(runs, v)):
+                diverged += any(r.diverged for r in runs)
+                blown_up += not any(r.diverged for r in runs)
                 continue
             v = [None if isinstance(x, tuple) and x[1] else x[0] if isinstance(x, tuple) else x for x in v]
             if any(x is None or not math.isfinite(x) or ratio and x <= 0 for x in v):
                 left_out += 1
             else:
                 pairs.append(v)
-                unfinished += any(r.state == "stopped" for r in runs)
+                unfinished += any(r.unfinished for r in runs)
         n, what = len(pairs), f"compare {name} {' '.join(options)}"
         d = [math.log(y / x) if ratio else y - x for x, y in pairs]
         effect = interval(d)
@@ -513,8 +531,8 @@ def check_compare(arms, options, names=TOLD):
                 [n, ours[0] if n else None] + (ours[1:] if n > 1 else [None, None]),
                 [line[key]["n"]] + [number(line[key][k]) for k in ("mean", "lo", "hi")],
             )
-        counts_of = [line["pairs_" + k] for k in ("diverged", "left_out", "unfinished")]
-        compare(f"{what}: pairs", [diverged, left_out, unfinished], counts_of)
+        counts_of = [line["pairs_" + k] for k in ("diverged", "blown_up", "left_out", "unfinished")]
+        compare(f"{what}: pairs", [diverged, blown_up, left_out, unfinished], counts_of)
         ids = [[arms[0][s].id, arms[1][s].id, s, start] for s, start in zip(both, starts)]
         compare(f"{what}: starts", ids, [[p[k] for k in ("a", "b", "seed", "start")] for p in line["pairs"]])
         compare(f"{what}: alone", [(arms[0] | arms[1])[s].name for s in alone], line["no_partner"])
@@ -606,6 +624,7 @@ def compared_text(line, tests, arms):
         )
     for key, told in (
         ("diverged", "with a run that diverged, left out"),
+        ("blown_up", "with a run that blew up, left out"),
         ("unfinished", "with a run that has not finished: taken as it stands"),
         ("left_out", f"without a finite value{' above zero' * ratio} of both, or with a time that was not reached"),
     ):
@@ -796,20 +815,19 @@ def about(runs):
 
 def note(group):
     """What stands behind a group's name."""
-    diverged, unfinished = (sum(r.state in states for r in group) for states in (("diverged",), ("stopped", "running")))
+    unfinished, failed = sum(r.unfinished for r in group), sum(r.failed for r in group)
+    many = [f"{n} {how}" for n, how in ((sum(r.diverged for r in group), "diverged"), (sum(r.blown_up for r in group), "blown up")) if n]
     if unfinished:
-        if diverged:
-            return f" (of {len(group)} {diverged} diverged, {unfinished} unfinished)"
+        if failed:
+            return f" (of {len(group)} {', '.join(many)}, {unfinished} unfinished)"
         return f" ({unfinished} of {len(group)} unfinished)" if len(group) > 1 else " (unfinished)"
-    if not diverged:
+    if not failed:
         return ""
     if len(group) == 1:
-        return " (diverged)"
-    return (
-        f" ({diverged} of {len(group)} diverged)"
-        if diverged < len(group)
-        else f" (all {diverged} diverged; seed {group[0].seed})"
-    )
+        return f" ({many[0][2:]})"
+    if failed == len(group):
+        return f" (all {', '.join(many)}; seed {group[0].seed})"
+    return f" (of {len(group)} {', '.join(many)})" if len(many) > 1 else f" ({failed} of {len(group)} {many[0].partition(' ')[2]})"
 
 
 def about_groups(groups, labels, one_is="seed"):
@@ -852,11 +870,11 @@ def check_figure(what, words, expected, by=None):
 
 
 def drawn(group):
-    return [r for r in group if not r.diverged] or [min(group, key=lambda r: r.seed)]
+    return [r for r in group if not r.failed] or [min(group, key=lambda r: r.seed)]
 
 
 def sets_axis(groups, group):
-    return any(not r.diverged for r in group) or all(r.diverged for g in groups for r in g)
+    return any(not r.failed for r in group) or all(r.failed for g in groups for r in g)
 
 
 def band(tables, geometric=False):
@@ -1145,7 +1163,7 @@ def unit(name):
 
 def counts(run, name):
     v = metric(run, name)
-    return v is not None and (isinstance(v, tuple) or not run.diverged)
+    return v is not None and (isinstance(v, tuple) or not run.failed)
 
 
 def plain(v):
@@ -1189,9 +1207,9 @@ def parameter(groups, name):
                 curve.append(
                     [lr, len(counted(group, name)), middle]
                     + ([middle] * 2 if narrow else [lo, hi])
-                    + [sum(r.diverged for r in group)]
+                    + [sum(r.diverged for r in group), sum(r.blown_up for r in group)]
                 )
-                if any(r.diverged and not counts(r, name) for r in group):
+                if any(r.failed and not counts(r, name) for r in group):
                     cross_x.append(lr)
                     cross_g.append(c + 1)
                 if math.isfinite(middle):
@@ -1241,7 +1259,7 @@ def field(groups, name):
                                 row,
                                 middle if math.isfinite(middle) else NAN,
                                 len(counted(cell, name)),
-                                sum(r.diverged and not counts(r, name) for r in cell),
+                                sum(r.failed and not counts(r, name) for r in cell),
                             ]
                         )
             panels.append(cells)
@@ -1284,9 +1302,11 @@ def difference(arms, series):
         for label in labels:
             pairs = arms[label]
             diverged = sum(a.diverged or b.diverged for a, b in pairs)
-            notes.append(f" ({diverged} of {len(pairs)} diverged)" if diverged else "")
-            seeds.append(len(pairs) - diverged)
-            bands.append(band([table(a, b) for a, b in pairs if not (a.diverged or b.diverged)], ratio))
+            blown_up = sum(a.failed or b.failed for a, b in pairs) - diverged
+            many = [f"{n} of {len(pairs)} {how}" for n, how in ((diverged, "diverged"), (blown_up, "blown up")) if n]
+            notes.append(f" ({many[0]})" if many else "")
+            seeds.append(len(pairs) - diverged - blown_up)
+            bands.append(band([table(a, b) for a, b in pairs if not (a.failed or b.failed)], ratio))
         scale = (lambda v: math.log(v) if v > 0 else NAN) if ratio else (lambda v: v)
         low, high = extent([scale(row[2]) for b in bands for row in b] + [0])
         room = high - low
@@ -1370,7 +1390,7 @@ def check_columns(runs, group):
                 compare(what, a, b)
     for mean in ("arithmetic", "geometric"):
         for names, choice in ((["loss"], {}), (["attn/max_logit"], {"reduce": "max"}), (["attn/entropy"], {"layer": 1})):
-            tables = [columns(r, names, **choice)[1] for r in group if not r.diverged]
+            tables = [columns(r, names, **choice)[1] for r in group if not r.failed]
             ours = band([([row[0] for row in t], [row[1:] for row in t]) for t in tables], mean == "geometric")
             words = [f"--band={mean}", *[f"--{key}={value}" for key, value in choice.items()]]
             _, theirs = written(*[r.name for r in group], *names, *words)

@@ -323,7 +323,7 @@ int metric_is_time(const struct metric *m)
 
 int metric_counts(const struct metric *m, const struct run *run, const struct measured *v)
 {
-  return v->has && (metric_is_time(m) || !run_is_diverged(run));
+  return v->has && (metric_is_time(m) || !run_has_failed(run));
 }
 
 /* Of the metrics that have a name, the one that was meant; NULL: none is near. */

@@ -55,7 +55,7 @@ struct measured {
 };
 int metric_is_time(const struct metric *);
 /* Does what was measured of a run count in means, figures and comparisons? Not without a value, nor of a run that
-   diverged, but in times: there it passed the level above, and does not come to one below. */
+   failed, but in times: there it passed the level above, and does not come to one below. */
 int metric_counts(const struct metric *, const struct run *, const struct measured *);
 /* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
 int metric_of(struct metric *, const struct run *, struct measured *, struct error *);

@@ -223,7 +223,7 @@ static int has_value(const struct measured *v, enum contrast contrast)
 
 static int is_left_out(const struct metric *m, const struct run *run, const struct measured *v)
 {
-  return run_is_diverged(run) && !metric_counts(m, run, v);
+  return run_has_failed(run) && !metric_counts(m, run, v);
 }
 
 static struct interval exponential(struct interval i)
@@ -242,7 +242,8 @@ struct comparison pairs_compare(const struct pair *pairs, int count, const struc
     if (!p->a || !p->b) continue;
     const struct measured *v = value_of(a, p->a, metric), *w = value_of(b, p->b, metric);
     if (is_left_out(&a->metric[metric], p->a, v) || is_left_out(&b->metric[metric], p->b, w)) {
-      c.diverged++;
+      int diverged = run_is_diverged(p->a) || run_is_diverged(p->b);
+      c.diverged += diverged, c.blown_up += !diverged;
     } else if (!has_value(v, contrast) || !has_value(w, contrast)) {
       c.left_out++;
     } else {

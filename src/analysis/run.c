@@ -20,13 +20,15 @@ int run_is_diverged(const struct run *run) { return strcmp(run_state(run->file),
 
 int run_is_unfinished(const struct run *run)
 {
-  return strcmp(run_state(run->file), "finished") != 0 && !run_is_diverged(run);
+  return strcmp(run_state(run->file), "finished") != 0 && !run_has_failed(run);
 }
+
+int run_has_failed(const struct run *run) { return run_is_diverged(run) || run_blew_up(run->file); }
 
 const char *run_value(const struct run *run, const char *key, char room[RUN_VALUE])
 {
   if (strcmp(key, "kind") == 0) return run->kind;
-  if (strcmp(key, "state") == 0) return run_state(run->file);
+  if (strcmp(key, "state") == 0) return run_shown_state(run->file);
   if (strcmp(key, "id") == 0) return run_id(run->file);
   if (strcmp(key, "date") == 0) return run_date(run->file);
   if (strcmp(key, "seed") != 0 && strcmp(key, "steps") != 0) return run_parameter_or(run, key, "");

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -322,10 +323,30 @@ int run_group_unfinished(const struct run_group *group)
   return count;
 }
 
+struct run_failures run_group_failures(const struct run_group *group)
+{
+  struct run_failures f = {0, 0};
+  for (int i = 0; i < group->count; i++) {
+    int diverged = run_is_diverged(&group->run[i]);
+    f.diverged += diverged;
+    f.blown_up += !diverged && run_has_failed(&group->run[i]);
+  }
+  return f;
+}
+
+const char *run_failures_text(struct run_failures f, char out[64])
+{
+  if (f.diverged && f.blown_up)
+    snprintf(out, 64, "%d diverged, %d blown up", f.diverged, f.blown_up);
+  else
+    snprintf(out, 64, "%d %s", f.diverged + f.blown_up, f.blown_up ? "blown up" : "diverged");
+  return out;
+}
+
 int run_group_counted(const struct run_group *group, const struct run **out)
 {
   int count = 0;
   for (int i = 0; i < group->count; i++)
-    if (!run_is_diverged(&group->run[i])) out[count++] = &group->run[i];
+    if (!run_has_failed(&group->run[i])) out[count++] = &group->run[i];
   return count;
 }

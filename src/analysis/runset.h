@@ -76,9 +76,15 @@ char *runset_differences(const struct runset *);
 int runset_over_seeds(const struct runset *);
 
 int run_is_diverged(const struct run *);
-int run_is_unfinished(const struct run *); /* stopped, or still running: neither finished nor diverged */
+int run_has_failed(const struct run *); /* diverged, or blew up (run_blew_up): no mean is taken over it */
+int run_is_unfinished(const struct run *); /* stopped, or still running: neither finished nor failed */
 int run_group_unfinished(const struct run_group *group); /* how many: they count in means as they stand */
-/* The runs of a group that its means are taken over, those that did not diverge, into out[group->count];
+struct run_failures {
+  int diverged, blown_up;
+};
+struct run_failures run_group_failures(const struct run_group *);
+const char *run_failures_text(struct run_failures, char out[64]); /* "1 diverged, 2 blown up"; returns out */
+/* The runs of a group that its means are taken over, those that did not fail, into out[group->count];
    returns how many. */
 int run_group_counted(const struct run_group *, const struct run **out);
 /* What a condition compares: "kind", "state", "train.lr" ...; "" where the run has none. `room` holds what

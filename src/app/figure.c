@@ -81,30 +81,42 @@ int figure_sets_axis(const struct runset *set, const struct run_group *group)
   return own || !some;
 }
 
-/* What stands behind a group's name where runs of it diverged or have not finished. */
-static void write_note(const struct run_group *group, int diverged, char *out, size_t room)
+void figure_note_failures(struct run_failures f, int of, char *out, size_t room)
 {
-  int unfinished = run_group_unfinished(group);
-  if (unfinished && diverged)
-    snprintf(out, room, " (of %d %d diverged, %d unfinished)", group->count, diverged, unfinished);
+  char text[64];
+  if (f.diverged && f.blown_up)
+    snprintf(out, room, " (of %d %s)", of, run_failures_text(f, text));
+  else if (f.diverged + f.blown_up)
+    snprintf(out, room, " (%d of %d %s)", f.diverged + f.blown_up, of, f.blown_up ? "blown up" : "diverged");
+  else
+    *out = 0;
+}
+
+/* What stands behind a group's name where runs of it failed or have not finished. */
+static void write_note(const struct run_group *group, char *out, size_t room)
+{
+  struct run_failures f = run_group_failures(group);
+  int unfinished = run_group_unfinished(group), failed = f.diverged + f.blown_up, all = failed == group->count;
+  char text[64];
+  run_failures_text(f, text);
+  if (unfinished && failed)
+    snprintf(out, room, " (of %d %s, %d unfinished)", group->count, text, unfinished);
   else if (unfinished && group->count > 1)
     snprintf(out, room, " (%d of %d unfinished)", unfinished, group->count);
   else if (unfinished)
     snprintf(out, room, " (unfinished)");
-  else if (!diverged)
-    *out = 0;
-  else if (group->count == 1)
-    snprintf(out, room, " (diverged)");
-  else if (diverged < group->count)
-    snprintf(out, room, " (%d of %d diverged)", diverged, group->count);
+  else if (all && group->count == 1)
+    snprintf(out, room, " (%s)", f.blown_up ? "blown up" : "diverged");
+  else if (all && failed)
+    snprintf(out, room, " (all %s; seed %ld)", text, group->run->seed);
   else
-    snprintf(out, room, " (all %d diverged; seed %ld)", diverged, group->run->seed);
+    figure_note_failures(f, group->count, out, room);
 }
 
 void figure_put_groups(FILE *f, const struct runset *set)
 {
   struct text {
-    char kind[sizeof set->group->label], note[64];
+    char kind[sizeof set->group->label], note[96];
   } *text = memory_new((size_t)set->groups, sizeof *text);
   struct gnuplot_group *out = memory_new((size_t)set->groups, sizeof *out);
   double *first_seed = memory_new((size_t)set->groups, sizeof *first_seed);
@@ -113,7 +125,7 @@ void figure_put_groups(FILE *f, const struct runset *set)
     const struct run_group *group = &set->group[g];
     const char *stabilizers = run_parameter(group->run->file, "stabilizers");
     snprintf(text[g].kind, sizeof text->kind, "%.*s", group->kind_length, group->label);
-    write_note(group, group->count - run_group_counted(group, drawn), text[g].note, sizeof text->note);
+    write_note(group, text[g].note, sizeof text->note);
     out[g] =
       (struct gnuplot_group){.kind = text[g].kind,
                              .rest = group->label + group->kind_length,

@@ -42,14 +42,16 @@ int figure_needs(const struct runset *, const char *series);
 
 /* --- what the figures share ---------------------------------------------------------------------------- */
 
-/* The runs of a group that are drawn, into out[group->count]; returns how many. Those that did not diverge; where
+/* The runs of a group that are drawn, into out[group->count]; returns how many. Those that did not fail; where
    there is none, the first as it is: nothing is averaged then. */
 int figure_runs(const struct run_group *, const struct run **out);
 
-/* Do its values set the axes? Not those of a group of which every run diverged, unless all groups are such: the
+/* Do its values set the axes? Not those of a group of which every run failed, unless all groups are such: the
    others would be a line at the bottom. */
 int figure_sets_axis(const struct runset *, const struct run_group *);
 
+/* " (1 of 3 diverged)": how many of `of` runs, or pairs, failed; nothing of none. */
+void figure_note_failures(struct run_failures, int of, char *out, size_t room);
 /* gnuplot_groups, and first_seed[g]. */
 void figure_put_groups(FILE *, const struct runset *);
 /* heading, and about: the settings that all runs share. */

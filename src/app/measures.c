@@ -54,13 +54,6 @@ static struct measure measure_of(const struct table_of *t, const struct run_grou
   return measure_group(group, &t->metric[k], values_of(t, group->run) + k, t->metrics, t->mean);
 }
 
-static int diverged_in(const struct run_group *group)
-{
-  int n = 0;
-  for (int i = 0; i < group->count; i++) n += run_is_diverged(&group->run[i]);
-  return n;
-}
-
 static const char *about_mean(enum measures_mean mean)
 {
   static const char *const texts[] = {
@@ -163,7 +156,7 @@ static void print_runs(const struct table_of *t, int csv)
   for (int i = 0; i < t->set->runs; i++) {
     const struct run *run = t->set->list[i];
     if (csv) buffer_add(&b, "%s" NEXT "%s" NEXT, run->shown, run_id(run->file));
-    buffer_add(&b, "%s" NEXT "%ld" NEXT "%s" NEXT, run->kind, run->seed, run_state(run->file));
+    buffer_add(&b, "%s" NEXT "%ld" NEXT "%s" NEXT, run->kind, run->seed, run_shown_state(run->file));
     for (int k = 0; k < t->metrics; k++) {
       const struct measured *v = &values_of(t, run)[k];
       char text[48];
@@ -193,8 +186,8 @@ void measures_print_unfinished(int runs)
 static void print_groups(const struct table_of *t, int csv)
 {
   struct buffer b = {0};
-  int diverged = 0, times = 0, unfinished = 0;
-  buffer_add(&b, "group" NEXT "runs" NEXT "diverged" NEXT);
+  int failed = 0, times = 0, unfinished = 0;
+  buffer_add(&b, "group" NEXT "runs" NEXT "diverged" NEXT "%s", csv ? "" : "blown up" NEXT);
   for (int k = 0; k < t->metrics; k++) {
     const char *name = t->metric[k].name;
     if (csv)
@@ -202,11 +195,13 @@ static void print_groups(const struct table_of *t, int csv)
     else
       buffer_add(&b, "%s" NEXT, name);
   }
-  buffer_add(&b, csv ? "unfinished" NEXT "\n" : "\n");
+  buffer_add(&b, csv ? "unfinished" NEXT "blown_up" NEXT "\n" : "\n");
   for (int i = 0; i < t->set->groups; i++) {
     const struct run_group *group = &t->set->group[i];
-    buffer_add(&b, "%s" NEXT "%d" NEXT "%d" NEXT, group->label, group->count, diverged_in(group));
-    diverged += diverged_in(group);
+    struct run_failures f = run_group_failures(group);
+    buffer_add(&b, "%s" NEXT "%d" NEXT "%d" NEXT, group->label, group->count, f.diverged);
+    if (!csv) buffer_add(&b, "%d" NEXT, f.blown_up);
+    failed += f.diverged + f.blown_up;
     unfinished += run_group_unfinished(group);
     for (int k = 0; k < t->metrics; k++) {
       struct measure m = measure_of(t, group, k);
@@ -219,7 +214,7 @@ static void print_groups(const struct table_of *t, int csv)
       else
         buffer_add(&b, "%s" NEXT, text);
     }
-    if (csv) buffer_add(&b, "%d" NEXT, run_group_unfinished(group));
+    if (csv) buffer_add(&b, "%d" NEXT "%d" NEXT, run_group_unfinished(group), f.blown_up);
     buffer_add(&b, "\n");
   }
   (csv ? print_csv : print_columns)(&b);
@@ -229,7 +224,7 @@ static void print_groups(const struct table_of *t, int csv)
          times
            ? " Of steps until a level is passed the median (Kaplan and Meier), those that never did counted."
            : "",
-         diverged ? " Runs that diverged are counted, and left out of every mean." : "");
+         failed ? MEASURES_FAILED : "");
   measures_print_unfinished(unfinished);
 }
 
@@ -250,7 +245,7 @@ static void json_runs(const struct table_of *t)
     }
     json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:I, s:o, s:o}", "file", json_text(run->path), "id",
                                          json_text(run_id(run->file)), "kind", json_text(run->kind), "seed",
-                                         (json_int_t)run->seed, "state", json_text(run_state(run->file)),
+                                         (json_int_t)run->seed, "state", json_text(run_shown_state(run->file)),
                                          "metrics", metrics));
   }
   json_print(all);
@@ -271,9 +266,10 @@ static void json_groups(const struct table_of *t)
       if (m.is_time) json_object_set_new(value, "reached", json_integer(m.events));
       json_object_set_new(metrics, t->metric[k].name, value);
     }
-    json_array_append_new(all, json_pack("{s:o, s:i, s:i, s:i, s:o}", "group", json_text(group->label),
-                                         "runs", group->count, "diverged", diverged_in(group), "unfinished",
-                                         run_group_unfinished(group), "metrics", metrics));
+    struct run_failures f = run_group_failures(group);
+    json_array_append_new(all, json_pack("{s:o, s:i, s:i, s:i, s:i, s:o}", "group", json_text(group->label),
+                                         "runs", group->count, "diverged", f.diverged, "blown_up", f.blown_up,
+                                         "unfinished", run_group_unfinished(group), "metrics", metrics));
   }
   json_print(all);
 }

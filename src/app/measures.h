@@ -7,7 +7,7 @@ enum measures_form { MEASURES_TEXT, MEASURES_CSV, MEASURES_JSON };
 enum measures_mean { MEAN_ARITHMETIC, MEAN_GEOMETRIC, MEAN_MEDIAN };
 
 /* What is said of a metric of a group: its mean and interval, or of times that may be censored their median
-   (Kaplan and Meier). n: the runs that count; those that diverged do not, except in times. */
+   (Kaplan and Meier). n: the runs that count; those that failed do not, except in times. */
 struct measure {
   int n, is_time, events;
   double middle, lo, hi;
@@ -16,6 +16,8 @@ struct measure {
 struct measure measure_group(const struct run_group *, const struct metric *, const struct measured *values,
                              int stride, enum measures_mean);
 
+/* Behind a table of groups of which a run failed. */
+#define MEASURES_FAILED " Runs that diverged or blew up are counted, and left out of every mean."
 /* The end of a table's last line: "N runs have not finished ...", or nothing of 0. */
 void measures_print_unfinished(int runs);
 

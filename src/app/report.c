@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "run/bits.h"
 #include "run/outcome.h"
+#include "storage/recorder.h"
 
 struct run_report { /* what the summary tells */
   struct progress progress;
@@ -21,6 +22,7 @@ struct run_report { /* what the summary tells */
   long last_at;
   char path[4096];
   const char *state;
+  int has_clip; /* QK-Clip is among its stabilizers */
   long heads;
   int ranks;
   struct rank_part part;
@@ -56,6 +58,7 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
                            .began = clock_seconds(),
                            .floor = trainer_loss_floor(t),
                            .heads = m->heads,
+                           .has_clip = strstr(top->stabilizers, "qk_clip") != NULL,
                            .state = trainer_state(t),
                            .steps = trainer_step_count(t)};
   w->ranks = trainer_ranks(t, NULL);
@@ -95,11 +98,36 @@ static void print_wire(const struct run_report *w)
            sent / 1e3, sent / least);
 }
 
+/* Did the run that has just ended fail? A run that blew up says so in place of "finished". */
+static int has_failed(struct run_report *w)
+{
+  struct run_file *run = NULL;
+  struct error e = {0};
+  if (strcmp(w->state, "finished") != 0) return !strcmp(w->state, "diverged");
+  if (!w->seen || run_open(&run, w->path, &e)) return 0;
+  int blew_up = run_blew_up(run);
+  run_close(run);
+  if (blew_up) w->state = "blown up";
+  return blew_up || !isfinite(w->loss);
+}
+
+static void print_next(const struct run_report *w, int failed, const char *path)
+{
+  printf("try next\n");
+  if (failed) printf("  maxlogit show --why %s\n", path);
+  printf("  maxlogit plot %s\n", path);
+  if (failed) return;
+  printf("  maxlogit show %s%s\n", w->has_clip ? "--events " : "", path);
+  if (!w->has_clip) printf("  maxlogit run preset=muonclip qk_clip.tau=30\n");
+  printf("  maxlogit help\n");
+}
+
 static void summary(struct run_report *w, int status)
 {
   double seconds = clock_seconds() - w->began;
   progress_end(&w->progress);
   if (w->quiet) return;
+  int failed = has_failed(w);
   printf("%s after %ld step%s (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->state, w->steps,
          text_s(w->steps), seconds);
   if (w->seen) {
@@ -118,9 +146,7 @@ static void summary(struct run_report *w, int status)
   if (status == STATUS_STOPPED)
     printf("go on with\n  maxlogit resume %s\n", path.text);
   else
-    printf("try next\n  maxlogit plot %s\n  maxlogit show %s\n  maxlogit run preset=muonclip qk_clip.tau=30\n"
-           "  maxlogit help\n",
-           path.text, path.text);
+    print_next(w, failed, path.text);
   memory_free(path.text);
 }
 

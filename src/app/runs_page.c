@@ -29,6 +29,7 @@ struct page_series {
   struct live_rows live;
   int has_live, is_written; /* is_written: there is a writer */
   int waits;                /* to be read for the first time */
+  int blew_up;
   char **part;              /* [series * PARTS]: what was told of them; NULL: not yet */
   int parts;
   char *events;
@@ -351,6 +352,7 @@ static void summarise(const struct runs_page *p, struct page_series *s, const st
 {
   struct run_series logits = {.rows = 0};
   summary_last(run->file, "loss", &s->loss);
+  s->blew_up = run_blew_up(run->file);
   summary_last(run->file, "val_loss", &s->val);
   int status = run_read(run->file, "attn/max_logit", &logits, NULL);
   summary_places_of(&logits, &s->peak, &s->last);
@@ -421,7 +423,7 @@ static void look_at(struct runs_page *p, struct page_series *s, const struct run
 /* What is known before a run is read. */
 static void wait_for(struct page_series *s)
 {
-  s->waits = 1;
+  s->waits = 1, s->blew_up = 0;
   s->loss = s->val = NAN;
   s->peak = s->last = (struct place){NAN, NAN, -1, -1};
 }
@@ -559,7 +561,9 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
     s->key, "stamp", stamp, "path", path_json(p, run->path), "id", json_text(run_id(run->file)), "group",
     json_text(group), "kind", json_text(run->kind), "seed", json_number((double)run->seed), "date",
     json_text(p->bare ? "" : run_date(run->file)), "state",
-    json_text(unfinished ? "interrupted" : run_state(run->file)), "step", (json_int_t)last_step_of(s, run),
+    json_text(unfinished   ? "interrupted"
+              : s->blew_up ? run_shown_state(run->file)
+                           : run_state(run->file)), "step", (json_int_t)last_step_of(s, run),
     "steps", (json_int_t)total_of(s, run), "left", json_known(!isnan(left), left), "loss",
     json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak", place_json(&s->peak),
     "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);

@@ -42,6 +42,7 @@ static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, str
     status = metric_of(&m, &opened, &run->value, error);
     if (!status) status = metric_of(&loss, &opened, &last, error);
     run->last_loss = last.value;
+    if (!status) run->blew_up = run_blew_up(opened.file);
     run->seconds = run_wall_seconds(opened.file);
     some |= run->value.has || run->fate == SWEEP_DIVERGED;
     run_close(opened.file);
@@ -72,23 +73,25 @@ static struct effect contrast_of(struct effect a, struct effect b, int ratio)
 }
 
 /* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
-struct left { /* seeds that do not count, and why */
-  int diverged, out;
+struct left { /* seeds that do not count, or should perhaps not */
+  int diverged, out, blown_up; /* the last: those that count */
 };
 static int find_effects(const struct claim *c, const struct entry_arm *a, const struct entry_arm *b,
                         struct effect *effect, struct left *left)
 {
   int n = 0, ratio = c->contrast == CONTRAST_RATIO;
   const struct effect level = {c->level, c->level};
-  *left = (struct left){0, 0};
+  *left = (struct left){0};
   for (int i = 0; i < a->runs; i++) {
     const struct entry_run *first = &a->run[i], *second = b ? &b->run[i] : NULL;
     if (first->fate == SWEEP_DIVERGED || (second && second->fate == SWEEP_DIVERGED)) {
       left->diverged++;
     } else if (!counts(first, c->contrast) || (second && !counts(second, c->contrast))) {
       left->out++;
-    } else
+    } else {
+      left->blown_up += first->blew_up || (second && second->blew_up);
       effect[n++] = contrast_of(second ? range_of(first) : level, range_of(second ? second : first), ratio);
+    }
   }
   return n;
 }
@@ -197,7 +200,7 @@ static int judge_entry(const struct ledger *l, struct entry *x, int stage, struc
   summarise(x);
   x->stage = stage + 1;
   *j = judge_arms(c, &x->arm[0], claim_compared(c) > 1 ? &x->arm[1] : NULL, stage, last, &left);
-  x->diverged = left.diverged, x->left_out = left.out;
+  x->diverged = left.diverged, x->left_out = left.out, x->blown_up = left.blown_up;
   if (c->equal == EQUAL_TUNED) status = judge_neighbours(x, stage, last, error);
   if (!c->identity && !may_stop(l, stage)) j->settled = last;
   x->idle = !c->identity && is_idle(x);

@@ -15,6 +15,7 @@ struct entry_run {
   enum sweep_fate fate;
   struct measured value; /* of the arm's metric */
   double last_loss;      /* of its last step */
+  int blew_up;           /* counted, no more: verdicts take it as any finished run */
   double seconds;        /* that it took */
 };
 struct entry_arm {
@@ -67,6 +68,7 @@ struct entry { /* a claim and what came of it */
   int silent;       /* every run of both arms gave one and the same value: no spike anywhere, say */
   int diverged;     /* seeds left out because a run diverged, */
   int left_out;     /* or has no finite value, or none above zero for a ratio */
+  int blown_up;     /* seeds that count, with a run that blew up (storage/blow_up.h) */
   int lacks_start;  /* no rates can be chosen: what the arms start from could not be done */
   char failed[256]; /* a run that could not be done; "" */
 };

@@ -224,7 +224,9 @@ static void add_runs(struct buffer *b, const json_t *x, const json_t *arm, const
   for (size_t i = 0; i < json_array_size(runs); i++) {
     const json_t *run = json_array_get(runs, i);
     markup_add(b, "%s%s%s", i ? " " : "", entry_text(run, "id"),
-               strcmp(entry_text(run, "state"), "diverged") ? "" : " (diverged)");
+               !strcmp(entry_text(run, "state"), "diverged")   ? " (diverged)"
+               : json_is_true(json_object_get(run, "blew_up")) ? " (blown up)"
+                                                               : "");
   }
   markup_add(b, "</summary><pre>");
   add_command(b, x, arm, rate);
@@ -301,6 +303,9 @@ static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
   if (*former) markup_add(b, " Changed after the fact; before: %s.", former);
   if (diverged)
     markup_add(b, " %d seed%s left out because a run diverged.", diverged, diverged == 1 ? " is" : "s are");
+  int blown_up = (int)json_integer_value(json_object_get(x, "seeds_blown_up"));
+  if (blown_up)
+    markup_add(b, " %d seed%s counted though a run blew up.", blown_up, blown_up == 1 ? " is" : "s are");
   if (out) markup_add(b, " %d seed%s left out for want of a value.", out, out == 1 ? " is" : "s are");
 }
 

@@ -96,9 +96,11 @@ static json_t *arm_json(const struct entry *x, int a)
   json_t *runs = json_array();
   for (int i = 0; i < x->arm[a].runs; i++) {
     const struct entry_run *run = &x->arm[a].run[i];
-    json_array_append_new(runs, json_pack("{s:o, s:I, s:s, s:o}", "id", json_text(run->id), "seed",
-                                          (json_int_t)run->seed, "state", sweep_fate_name(run->fate), "value",
-                                          run->value.has ? json_number(run->value.value) : json_null()));
+    json_t *one = json_pack("{s:o, s:I, s:s, s:o}", "id", json_text(run->id), "seed", (json_int_t)run->seed,
+                            "state", sweep_fate_name(run->fate), "value",
+                            run->value.has ? json_number(run->value.value) : json_null());
+    if (run->blew_up) json_object_set_new(one, "blew_up", json_true());
+    json_array_append_new(runs, one);
   }
   return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", json_text(arm->name), "set",
                    json_text(arm->set), "start", json_text(arm->start), "metric",
@@ -187,6 +189,7 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
   json_object_set_new(out, "stages", json_integer(x->stage));
   json_object_set_new(out, "seeds_diverged", json_integer(x->diverged));
   json_object_set_new(out, "seeds_left_out", json_integer(x->left_out));
+  if (x->blown_up) json_object_set_new(out, "seeds_blown_up", json_integer(x->blown_up));
   json_object_set_new(out, "failed", *x->failed ? json_text(x->failed) : json_null());
   json_object_set_new(out, "arms", arms);
   json_object_set_new(out, "made_by", json_text(provenance_stamp(stamp, sizeof stamp)));
@@ -207,7 +210,9 @@ static void add_runs(struct buffer *b, const struct entry_arm *arm)
 {
   for (int i = 0; i < arm->runs; i++)
     buffer_add(b, "%s%s%s", i ? " " : "", arm->run[i].id,
-               arm->run[i].fate == SWEEP_DIVERGED ? "(diverged)" : "");
+               arm->run[i].fate == SWEEP_DIVERGED ? "(diverged)"
+               : arm->run[i].blew_up              ? "(blown up)"
+                                                  : "");
 }
 
 void print_arms(struct buffer *b, const struct entry *x)
@@ -334,6 +339,9 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
   if (x->diverged || x->left_out)
     buffer_add(b, "- Left out: %d seed%s with a run that diverged, %d without a value.\n", x->diverged,
                text_s(x->diverged), x->left_out);
+  if (x->blown_up)
+    buffer_add(b, "- Counted all the same: %d seed%s with a run that blew up.\n", x->blown_up,
+               text_s(x->blown_up));
   buffer_add(b, "- Metric: `%s`.", c->metric);
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) buffer_add(b, " %s: `%s`.", c->arm[a].name, c->arm[a].metric);

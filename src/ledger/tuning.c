@@ -241,6 +241,7 @@ static int read_point(struct tuning *t, struct tuning_point *p, struct error *er
     if (run->fate != SWEEP_FINISHED) continue;
     status = run_open(&opened.file, run->path, error);
     if (!status) status = metric_of(&t->metric, &opened, &run->value, error);
+    if (!status) p->blown_up += run_blew_up(opened.file);
     if (opened.file) run_close(opened.file);
     p->missing += !run->value.has || isnan(run->value.value);
   }

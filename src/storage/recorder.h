@@ -97,6 +97,10 @@ int run_open_unsealed(struct run_file **, const char *path, struct error *);
 const char *run_head(const struct run_file *, size_t *size); /* its texts: storage/seal.h */
 void run_close(struct run_file *);
 const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
+/* Did a run that is at its end, with finite losses, fail all the same (storage/blow_up.h)? Reads the losses, once. */
+int run_blew_up(const struct run_file *);
+/* The state as commands show it: "blown-up" of a run that blew up, whatever its file has. */
+const char *run_shown_state(const struct run_file *);
 long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);

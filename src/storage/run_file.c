@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "storage/blow_up.h"
 #include "storage/derived.h"
 #include "storage/head.h"
 #include "storage/layout.h"
@@ -30,6 +31,7 @@ struct run_file {
   char *unread; /* 1: of no use, and reported */
   int names;
   int no_events; /* they cannot be read */
+  enum { UNKNOWN, BLEW_UP, DID_NOT } blew_up;
 };
 
 /* --- the head ------------------------------------------------------------------------------------------ */
@@ -536,3 +538,32 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
   memory_free(record);
   return STATUS_OK;
 }
+
+/* --- what came of it ------------------------------------------------------------------------------------ */
+
+/* At its end: finished, or stopped after the last of its steps. */
+static int is_at_end(const struct run_file *r)
+{
+  const char *state = run_state(r);
+  return !strcmp(state, "finished") ||
+         (!strcmp(state, "stopped") && (double)run_last_step(r) >= number_of(r, HEAD_PARAMETER "train.steps"));
+}
+
+int run_blew_up(const struct run_file *file)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct run_series s;
+  int rested = !r->h;
+  if (r->blew_up == UNKNOWN) {
+    r->blew_up = DID_NOT;
+    if (is_at_end(r) && run_rows(r, "loss") > 0 && run_read(r, "loss", &s, NULL) == STATUS_OK) {
+      if (s.width == 1 && losses_blew_up(s.step, s.value, s.rows, number_of(r, HEAD_PARAMETER "model.vocab")))
+        r->blew_up = BLEW_UP;
+      run_series_free(&s);
+    }
+    if (rested) run_rest(r);
+  }
+  return r->blew_up == BLEW_UP;
+}
+
+const char *run_shown_state(const struct run_file *r) { return run_blew_up(r) ? "blown-up" : run_state(r); }

@@ -259,6 +259,23 @@ static void check_curve(const struct metric *metric, const struct run *run, cons
   table_free(&t);
 }
 
+/* At its end, and the mean of the last tenth is a tenth above the first loss, or above ln 64 that it was below once. */
+static int has_blown_up(const struct made *m)
+{
+  const int rows = m->rows[LOSS];
+  double sum = 0, least = INFINITY;
+  int n = 0, at_end = !strcmp(m->state, "finished") || (!strcmp(m->state, "stopped") && m->last_step >= 40);
+  if (rows < 2 || !at_end || !isfinite(m->value[LOSS][0][0])) return 0;
+  for (int row = 0; row < rows; row++) {
+    double x = m->value[LOSS][row][0];
+    if (is_missing(x)) continue;
+    if (x < least) least = x;
+    if (row == rows - 1 || m->step[LOSS][row] >= 0.9 * (m->step[LOSS][rows - 1] + 1)) sum += x, n++;
+  }
+  const double mean = sum / n, first = m->value[LOSS][0][0], guess = log(64);
+  return isfinite(mean) && (mean - first > 0.1 * fabs(first) || (least < guess && mean > 1.1 * guess));
+}
+
 START_TEST(every_metric)
 {
   enum { RUNS = 9 };
@@ -319,7 +336,7 @@ START_TEST(every_metric)
                         found.censored, wanted.has, wanted.value, wanted.censored);
           const int is_time = *how == 'a' || *how == 'b';
           ck_assert_int_eq(metric_is_time(&metric), is_time);
-          ck_assert_int_eq(metric_counts(&metric, set.run, &found), wanted.has && (is_time || i != 4));
+          ck_assert_int_eq(metric_counts(&metric, set.run, &found), wanted.has && (is_time || (i != 4 && !has_blown_up(&m[i]))));
           if (m[i].rows[s])
             ck_assert_str_eq(metric.unit, is_time                      ? "step"
                                           : *how == 's' || *how == 'o' ? "1"

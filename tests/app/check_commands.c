@@ -212,7 +212,7 @@ START_TEST(show_json)
               "\"NaN\"}]");
   prints_part("show --json --parameters one.h5", "\"train.lr\": \"0.02\"");
   prints("show --events one.h5", "2 clip 1 0 0.5");
-  prints("show --events one.h5", "7 nonfinite -1 -1 NaN");
+  prints("show --events one.h5", "7 nonfinite - - NaN");
   prints("show --parameters one.h5", "train.lr = 0.02");
 }
 END_TEST
@@ -224,13 +224,13 @@ START_TEST(show_groups)
   char line[512];
   double spread = exp(t * log(4) / 2), last = exp(t * log(4) / 2); /* of 50 and 200, of 40 and 10 */
   snprintf(line, sizeof line,
-           "muon 3 1 3.0000 \302\261 %.4f 2.6250 \302\261 %.4f 100 [%.4g, %.4g] 20 [%.4g, %.4g] 1.5", t / 2,
+           "muon 3 1 0 3.0000 \302\261 %.4f 2.6250 \302\261 %.4f 100 [%.4g, %.4g] 20 [%.4g, %.4g] 1.5", t / 2,
            t / 2, 100 / spread, 100 * spread, 20 / last, 20 * last);
   prints("show --group one.h5 two.h5 broken.h5", line);
-  prints("show --group one.h5 broken.h5", "muon 2 1 2.5000 2.1250 50 40 3.0");
+  prints("show --group one.h5 broken.h5", "muon 2 1 0 2.5000 2.1250 50 40 3.0");
   prints_part(
     "show --group --json one.h5 two.h5 broken.h5",
-    "\"seeds\": 3, \"diverged\": 1, \"unfinished\": 0, \"loss\": {\"n\": 2, \"mean\": 3, \"lo\": -3.353102");
+    "\"seeds\": 3, \"diverged\": 1, \"blown_up\": 0, \"unfinished\": 0, \"loss\": {\"n\": 2, \"mean\": 3, \"lo\": -3.353102");
   prints_part("show --group --json one.h5 two.h5",
               "\"val_loss\": {\"n\": 2, \"mean\": 2.625, \"lo\": -3.728102");
   prints_part("show --group --json one.h5", "{\"n\": 1, \"mean\": 2.5, \"lo\": null, \"hi\": null}");

@@ -148,7 +148,7 @@ done
 compare "$dir/begun" kind=adam kind=muon --of peak
 grep -q 'unfinished *1 pair ' "$dir/out" || fail "compare of runs that have not finished: $(cat "$dir/out")"
 compare --json "$dir/begun" kind=adam kind=muon --of peak
-grep -q '"pairs_diverged": 0, "pairs_unfinished": 1' "$dir/out" || fail "the same in JSON: $(cat "$dir/out")"
+grep -q '"pairs_diverged": 0, "pairs_blown_up": 0, "pairs_unfinished": 1' "$dir/out" || fail "the same in JSON: $(cat "$dir/out")"
 for what in "--by=kind" "--by=kind --of=peak"; do
   # shellcheck disable=SC2086
   "$program" show $what "$dir/begun" | tail -1 | grep -q '2 runs have not finished' || fail "show $what of such"

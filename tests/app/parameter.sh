@@ -4,7 +4,7 @@ srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
 MAXLOGIT_PLOTS=$(cd "$srcdir/plots" && pwd); export MAXLOGIT_PLOTS
 mkdir "$dir/runs"
-for kind in adam muon; do for lr in 3e-3 0.01 1; do for seed in 1 2; do
+for kind in adam muon; do for lr in 3e-3 0.01 0.5; do for seed in 1 2; do
   small_run "runs/$kind-$lr-$seed" preset=$kind train.lr=$lr train.seed=$seed train.steps=10
 done; done; done
 small_run runs/broken preset=adam train.lr=1e25 train.warmup=0

@@ -124,6 +124,9 @@ static void print_left_out(const struct options *r, const struct compare_line *l
   if (l->c.diverged)
     printf("  diverged     %d pair%s with a run that diverged, left out\n", l->c.diverged,
            text_s(l->c.diverged));
+  if (l->c.blown_up)
+    printf("  blown up     %d pair%s with a run that blew up, left out\n", l->c.blown_up,
+           text_s(l->c.blown_up));
   if (l->c.unfinished)
     printf("  unfinished   %d pair%s with a run that has not finished: taken as it stands\n", l->c.unfinished,
            text_s(l->c.unfinished));
@@ -205,7 +208,7 @@ static json_t *line_json(const struct options *r, const struct compare_line *l)
   json_t *differ_in = json_text(difference);
   memory_free(difference);
   json_t *out = json_pack(
-    "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, "
+    "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, "
     "s:o, s:o, s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
     json_interval(&c->a), "b", json_interval(&c->b), "a_is", json_text(r->name[0]), "b_is",
@@ -213,7 +216,7 @@ static json_t *line_json(const struct options *r, const struct compare_line *l)
     json_interval(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
     number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
     number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
-    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_unfinished", c->unfinished,
+    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_blown_up", c->blown_up, "pairs_unfinished", c->unfinished,
     "pairs_left_out", c->left_out, "differ_in", differ_in, "differ_in_shape", json_text(shape), "pairs",
     pairs, "no_partner", alone, "verdict", verdict(r, c));
   REQUIRE(out);

@@ -44,7 +44,7 @@ static const struct command_option options[] = {
   {.row =
      CHOICE_ROW(struct options, band, NULL, means,
                 "Mean and 95 % interval (Student's t) over runs that differ only in their seed; those that "
-                "diverged are counted and left out",
+                "diverged or blew up are counted and left out",
                 0),
    .alone = "arithmetic"},
   FLAG(long_, 0, "One value a row: step, column, value"),
@@ -205,7 +205,7 @@ static void write_preamble(const struct options *r, const struct run *run)
 static void write_run_line(const struct run *run)
 {
   printf("# run %s %s seed %ld, %s after %ld step%s\n", run_id(run->file), run->kind, run->seed,
-         run_state(run->file), run_last_step(run->file), text_s(run_last_step(run->file)));
+         run_shown_state(run->file), run_last_step(run->file), text_s(run_last_step(run->file)));
 }
 
 static int export_runs(const struct options *r, const struct runset *set, struct error *error)
@@ -229,7 +229,9 @@ static int export_runs(const struct options *r, const struct runset *set, struct
 static void write_group_line(const struct run_group *group, int counted)
 {
   printf("# group %s: runs %d", group->label, counted);
-  if (counted < group->count) printf(", %d diverged and left out", group->count - counted);
+  char text[64];
+  if (counted < group->count)
+    printf(", %s and left out", run_failures_text(run_group_failures(group), text));
   if (run_group_unfinished(group)) printf(", %d not finished", run_group_unfinished(group));
   printf("\n");
 }

@@ -4,18 +4,21 @@
 #include <string.h>
 #include "app/command.h"
 #include "app/measures.h"
+#include "app/post_mortem.h"
 #include "app/selection.h"
 #include "app/summary.h"
+#include "analysis/dead.h"
 #include "analysis/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "config/config.h"
 
-enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS };
+enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS, FORM_WHY, FORM_DEAD };
 struct options {
   struct selected_runs chosen;
   const char *of;
-  long group, parameters, events, json, csv, mean; /* mean: enum measures_mean, or -1 */
+  long group, parameters, events, why, json, csv, mean; /* mean: enum measures_mean, or -1 */
+  double dead;                                          /* the share, or -1 */
   enum form form;
 };
 
@@ -79,7 +82,7 @@ static void print_run(const struct run *run, const struct summary *s, int width)
   summary_number(s->has_val, s->number[VAL], val);
   if (!isnan(s->lr)) snprintf(lr, sizeof lr, "%.4g", s->lr);
   printf("%-*s %-12s %-8s %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
-         stack_of(run), lr, run->seed, run_state(run->file), s->steps, loss, val, peak, final,
+         stack_of(run), lr, run->seed, run_shown_state(run->file), s->steps, loss, val, peak, final,
          s->number[CLIPS], run_wall_seconds(run->file), text_file_name(run->shown));
 }
 
@@ -103,20 +106,19 @@ static void print_notes(const struct runset *set, const struct summary *summarie
   }
 }
 
-/* The numbers of a group, of max logits the geometric mean. Diverged runs are left out; returns how many these are. */
-static int summarise_group(const struct run_group *group, const struct summary *s,
-                           struct interval out[NUMBERS])
+/* The numbers of a group, of max logits the geometric mean. Runs that failed are left out. */
+static struct run_failures summarise_group(const struct run_group *group, const struct summary *s,
+                                           struct interval out[NUMBERS])
 {
   double *values = memory_new((size_t)group->count, sizeof *values);
-  int n = 0;
   for (int k = 0; k < NUMBERS; k++) {
-    n = 0;
+    int n = 0;
     for (int i = 0; i < group->count; i++)
-      if (!run_is_diverged(&group->run[i])) values[n++] = s[i].number[k];
+      if (!run_has_failed(&group->run[i])) values[n++] = s[i].number[k];
     out[k] = interval_of(values, n, k == PEAK || k == LAST);
   }
   memory_free(values);
-  return group->count - n;
+  return run_group_failures(group);
 }
 
 static void print_plus_minus(const struct interval *i)
@@ -145,28 +147,28 @@ static void print_between(const struct interval *i)
 
 static void print_groups(const struct runset *set, const struct summary *summaries, const char *by)
 {
-  int width = 10, diverged = 0, unfinished = 0, seeds = runset_over_seeds(set);
+  int width = 10, failed = 0, unfinished = 0, seeds = runset_over_seeds(set);
   for (int g = 0; g < set->groups; g++)
     if ((int)strlen(set->group[g].label) > width) width = (int)strlen(set->group[g].label);
-  printf("%-*s %5s %8s  %-17s  %-17s  %-24s  %-24s %8s\n", width, "group", seeds ? "seeds" : "runs",
-         "diverged", "loss", "val", "peak max logit", "last max logit", "clips");
+  printf("%-*s %5s %8s %8s  %-17s  %-17s  %-24s  %-24s %8s\n", width, "group", seeds ? "seeds" : "runs",
+         "diverged", "blown up", "loss", "val", "peak max logit", "last max logit", "clips");
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
     struct interval number[NUMBERS];
-    int left_out = summarise_group(group, summaries + (group->run - set->run), number);
-    printf("%-*s %5d %8d", width, group->label, group->count, left_out);
+    struct run_failures f = summarise_group(group, summaries + (group->run - set->run), number);
+    printf("%-*s %5d %8d %8d", width, group->label, group->count, f.diverged, f.blown_up);
     for (int k = LOSS; k <= VAL; k++) print_plus_minus(&number[k]);
     for (int k = PEAK; k <= LAST; k++) print_between(&number[k]);
     if (number[CLIPS].n)
       printf(" %8.1f\n", number[CLIPS].mean);
     else
       printf(" %8s\n", "-");
-    diverged += left_out;
+    failed += f.diverged + f.blown_up;
     unfinished += run_group_unfinished(group);
   }
   printf("Mean and 95 %% interval over %s%s (Student's t); of max logits the geometric mean.%s",
          seeds ? "seeds" : "runs that have the same ", seeds ? "" : by,
-         diverged ? " Runs that diverged are counted, and left out of every mean." : "");
+         failed ? MEASURES_FAILED : "");
   measures_print_unfinished(unfinished);
 }
 
@@ -180,6 +182,13 @@ static int print_parameter(void *context, const char *key, const char *value)
   return 0;
 }
 
+/* An event of the whole step has neither layer nor head. */
+static const char *place_or_none(int at, char out[16])
+{
+  snprintf(out, 16, at < 0 ? "-" : "%d", at);
+  return out;
+}
+
 static int print_events(const struct run *run, struct error *error)
 {
   struct run_event *events;
@@ -188,11 +197,44 @@ static int print_events(const struct run *run, struct error *error)
   if (status) return status;
   printf("# step kind layer head value\n");
   for (long i = 0; i < count; i++) {
-    char value[32];
-    printf("%ld %s %d %d %s\n", events[i].step, events[i].kind, events[i].layer, events[i].head,
-           table_number(events[i].value, value));
+    char value[32], layer[16], head[16];
+    printf("%ld %s %s %s %s\n", events[i].step, events[i].kind, place_or_none(events[i].layer, layer),
+           place_or_none(events[i].head, head), table_number(events[i].value, value));
   }
   memory_free(events);
+  return STATUS_OK;
+}
+
+static int print_why(const struct run *run, struct error *error)
+{
+  struct post_mortem p;
+  int status = post_mortem_of(&p, run, error);
+  if (status) return status;
+  post_mortem_print(&p, run);
+  post_mortem_free(&p);
+  return STATUS_OK;
+}
+
+static int print_dead(const struct run *run, double share, struct error *error)
+{
+  struct dead_head *head;
+  long count;
+  int looked, status = dead_heads(run->file, share, &head, &count, &looked, error);
+  if (status) return status;
+  if (!looked) printf("%s: no series by head of max logits or norms is recorded\n", run->shown);
+  if (looked && !count)
+    printf("%s: no head died: none fell below %g of its start in %d series\n", run->shown, share, looked);
+  if (count)
+    printf("# dead: below %g of its start; back: at %g of it again\n# layer head series died start least back\n",
+           share, 2 * share);
+  for (long i = 0; i < count; i++) {
+    const struct dead_head *h = &head[i];
+    char start[32], least[32], back[32] = "no";
+    if (!isnan(h->back)) snprintf(back, sizeof back, "%.0f", h->back);
+    printf("%d %d %s %.0f %s %s %s\n", h->layer, h->head, h->series, h->step, table_number(h->start, start),
+           table_number(h->least, least), back);
+  }
+  memory_free(head);
   return STATUS_OK;
 }
 
@@ -225,6 +267,21 @@ static int json_events(json_t *out, const struct run *run, struct error *error)
   return STATUS_OK;
 }
 
+static int json_dead(json_t *out, const struct run *run, double share, struct error *error)
+{
+  struct dead_head *head;
+  long count;
+  int looked, status = dead_heads(run->file, share, &head, &count, &looked, error);
+  for (long i = 0; i < count; i++)
+    json_array_append_new(
+      out, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "layer", head[i].layer, "head", head[i].head,
+                     "series", json_text(head[i].series), "died", json_number(head[i].step), "start",
+                     json_number(head[i].start), "least", json_number(head[i].least), "back",
+                     json_known(!isnan(head[i].back), head[i].back)));
+  memory_free(head);
+  return status;
+}
+
 static json_t *json_notes(const struct notes *n)
 {
   json_t *all = json_array();
@@ -241,7 +298,7 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    json_text(run->path), "id", json_text(run_id(run->file)), "preset",
                    json_text(preset && *preset ? preset : NULL), "kind", json_text(run->kind), "stabilizers",
                    json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
-                   json_text(run_state(run->file)), "steps", (json_int_t)s->steps, "loss",
+                   json_text(run_shown_state(run->file)), "steps", (json_int_t)s->steps, "loss",
                    json_known(s->has_loss, s->number[LOSS]), "val_loss",
                    json_known(s->has_val, s->number[VAL]), "peak_max_logit", json_place(&s->peak),
                    "last_max_logit", json_place(&s->last), "clips", json_number(s->number[CLIPS]),
@@ -266,6 +323,17 @@ static int print_json_runs(const struct options *r, const struct runset *set, co
       status = json_events(events, run, error);
       json_object_set_new(one, "events", events);
     }
+    if (r->form == FORM_WHY) {
+      struct post_mortem p;
+      status = post_mortem_of(&p, run, error);
+      if (!status) json_object_set_new(one, "why", post_mortem_json(&p));
+      if (!status) post_mortem_free(&p);
+    }
+    if (r->form == FORM_DEAD) {
+      json_t *dead = json_array();
+      status = json_dead(dead, run, r->dead, error);
+      json_object_set_new(one, "dead_heads", dead);
+    }
     json_array_append_new(all, one);
   }
   if (status)
@@ -281,11 +349,11 @@ static void print_json_groups(const struct runset *set, const struct summary *su
   for (int g = 0; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
     struct interval number[NUMBERS];
-    int diverged = summarise_group(group, summaries + (group->run - set->run), number);
+    struct run_failures f = summarise_group(group, summaries + (group->run - set->run), number);
     json_array_append_new(
-      all, json_pack("{s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group", json_text(group->label),
-                     "kind", json_text(group->run->kind), "seeds", group->count, "diverged", diverged,
-                     "unfinished", run_group_unfinished(group), "loss", json_interval(&number[LOSS]),
+      all, json_pack("{s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group",
+                     json_text(group->label), "kind", json_text(group->run->kind), "seeds", group->count,
+                     "diverged", f.diverged, "blown_up", f.blown_up, "unfinished", run_group_unfinished(group), "loss", json_interval(&number[LOSS]),
                      "val_loss", json_interval(&number[VAL]), "peak_max_logit_geometric",
                      json_interval(&number[PEAK]), "last_max_logit_geometric", json_interval(&number[LAST]),
                      "clips", json_known(number[CLIPS].n > 0, number[CLIPS].mean)));
@@ -311,10 +379,19 @@ static void add_metrics(struct buffer *b)
 
 static const struct command_option options[] = {
   FLAG(group, 0,
-       "One line for the runs that differ only in their seed; those that diverged are counted and left out "
-       "of the means"),
+       "One line for the runs that differ only in their seed; those that diverged or blew up are counted and "
+       "left out of the means"),
   FLAG(parameters, 0, "The configuration of each run, as a file that run reads"),
   FLAG(events, 0, "Clips, spikes, non-finite values, checkpoints"),
+  FLAG(why, 0,
+       "A post-mortem of a run that failed: the first value that is not finite, the steps before it, what grew "
+       "most, clips, what to try; one sentence of a run that did not"),
+  {.row = REAL_ROW(struct options, dead, "-1", 0, 0.5, "1",
+                   "Heads that died: their max logit, or the norm of their queries or keys, fell below SHARE of "
+                   "its start; and the step at which it was at twice that again",
+                   0),
+   .argument = "SHARE",
+   .alone = "0.1"},
   {.row = TEXT_ROW(struct options, of, NULL,
                    "These numbers of each run, or of each group with n and interval: ", 0),
    .argument = "METRIC,...",
@@ -331,15 +408,19 @@ static const struct command_option options[] = {
 /* The form that the options make, and whether they go together. */
 static int check_options(struct options *r, struct error *e)
 {
+  if ((r->events != 0) + (r->parameters != 0) + (r->why != 0) + (r->dead >= 0) > 1)
+    return error_set(e, STATUS_USAGE, "show: one of --parameters, --events, --why and --dead");
   r->form = r->events                            ? FORM_EVENTS
             : r->parameters                      ? FORM_PARAMETERS
+            : r->why                             ? FORM_WHY
+            : r->dead >= 0                       ? FORM_DEAD
             : r->group || r->chosen.selection.by ? FORM_GROUPS
                                                  : FORM_RUNS;
   if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
   if (r->mean >= 0 && (!r->of || r->form != FORM_GROUPS))
     return error_set(e, STATUS_USAGE, "show --mean: of a group's metrics: with --of, and --group or --by");
   if (r->of && r->form > FORM_GROUPS)
-    return error_set(e, STATUS_USAGE, "show --of, --csv: not with --parameters or --events");
+    return error_set(e, STATUS_USAGE, "show --of, --csv: not with --parameters, --events, --why or --dead");
   return STATUS_OK;
 }
 
@@ -348,8 +429,12 @@ static int print_each(const struct options *r, const struct runset *set, struct 
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) {
     const struct run *run = set->list[i];
-    if (set->runs > 1) printf("%s# %s\n", i ? "\n" : "", run->shown);
-    if (r->form == FORM_PARAMETERS)
+    if (set->runs > 1 && r->form != FORM_WHY) printf("%s# %s\n", i ? "\n" : "", run->shown);
+    if (r->form == FORM_WHY)
+      status = print_why(run, error);
+    else if (r->form == FORM_DEAD)
+      status = print_dead(run, r->dead, error);
+    else if (r->form == FORM_PARAMETERS)
       run_parameters(run->file, print_parameter, NULL);
     else
       status = print_events(run, error);

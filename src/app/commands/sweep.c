@@ -82,16 +82,29 @@ static void draw_bar(struct view *v, const struct sweep *s)
   v->has_bar = 1;
 }
 
+/* The state as `show` has it: of a run that finished and failed, too. */
+static const char *state_of(const struct sweep_point *p, char out[16])
+{
+  struct run_file *run = NULL;
+  struct error e = {0};
+  snprintf(out, 16, "%s", sweep_fate_name(p->fate));
+  if (p->fate != SWEEP_FINISHED || access(p->path, R_OK) || run_open(&run, p->path, &e)) return out;
+  if (run_blew_up(run)) snprintf(out, 16, "%s", run_shown_state(run));
+  run_close(run);
+  return out;
+}
+
 static void look(void *context, const struct sweep *s, long point)
 {
   struct view *v = context;
   if (point >= 0) {
     const struct sweep_point *p = &s->points[point];
+    char state[16];
     clear_bar(v);
     if (p->fate == SWEEP_FAILED)
       message("%s %s failed: %s", p->id, p->label, p->reason);
     else if (!v->quiet)
-      message("%ld/%ld %s %s %s", count_over(s), s->count, p->id, sweep_fate_name(p->fate), p->label);
+      message("%ld/%ld %s %s %s", count_over(s), s->count, p->id, state_of(p, state), p->label);
   }
   if (!v->quiet) draw_bar(v, s);
 }
@@ -144,8 +157,9 @@ static void print_table(const struct sweep *s)
   for (long i = 0; i < s->count; i++) {
     const struct sweep_point *p = &s->points[i];
     struct sweep_result r = read_result(p->path);
-    printf("%-12s  %-9s  %8s  %10s  %10s  %8s  %s\n", p->id, sweep_fate_name(p->fate), r.val_loss, r.peak,
-           r.last, r.wall, p->label);
+    char state[16];
+    printf("%-12s  %-9s  %8s  %10s  %10s  %8s  %s\n", p->id, state_of(p, state), r.val_loss, r.peak, r.last,
+           r.wall, p->label);
   }
 }
 
@@ -296,7 +310,7 @@ const struct command command_sweep = {
     "arms are crossed with the lists outside of them, and a list within an arm is its own. The name is "
     "recorded: "
     "show --by arm.\n\n"
-    "Exit status: 0 when every run is done (diverged ones are) or in the hands of another sweep, 1 when one "
+    "Exit status: 0 when every run is done (those that diverged or blew up are) or in the hands of another sweep, 1 when one "
     "failed, 75 when stopped.",
   OPTIONS,
   .most = 1,

@@ -203,6 +203,7 @@ static void print_point(const struct tuning *t, const struct tuning_arm *a, cons
   for (int k = 0; k < t->keys; k++) printf("%-20s ", p->text[k]);
   printf("%12s %12s %5d of %-5ld %6.0f %%", score, behind, p->worse, t->seeds, 100 * p->chosen);
   if (p->diverged) printf("  %d diverged", p->diverged);
+  if (p->blown_up) printf("  %d blown up", p->blown_up);
   if (p->missing) printf("  %d without a value", p->missing);
   printf("\n");
 }
@@ -236,6 +237,7 @@ static json_t *point_json(const struct tuning *t, const struct tuning_point *p)
   json_object_set_new(o, "worse_on_seeds", json_integer(p->worse));
   json_object_set_new(o, "chosen", json_number(p->chosen));
   json_object_set_new(o, "diverged", json_integer(p->diverged));
+  json_object_set_new(o, "blown_up", json_integer(p->blown_up));
   json_object_set_new(o, "runs", values);
   return o;
 }

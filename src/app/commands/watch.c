@@ -10,6 +10,7 @@
 #include "app/command.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/status_line.h"
 #include "base/text.h"
 #include "storage/live_rows.h"
@@ -29,10 +30,11 @@ struct live_view {
 
 static void add_row_text(struct buffer *b, const struct live_view *w, long row)
 {
-  buffer_add(b, "step %.0f  loss %.4f", w->live.value[LIVE_STEP][row], w->live.value[LIVE_LOSS][row]);
+  buffer_add(b, "step %.0f  loss %.4f", w->live.value[LIVE_STEP][row],
+             without_nan_sign(w->live.value[LIVE_LOSS][row]));
   if (!isnan(w->live.value[LIVE_VAL_LOSS][row]))
     buffer_add(b, "  val %.4f", w->live.value[LIVE_VAL_LOSS][row]);
-  buffer_add(b, "  max logit %.4g", w->live.value[LIVE_MAX_LOGIT][row]);
+  buffer_add(b, "  max logit %.4g", without_nan_sign(w->live.value[LIVE_MAX_LOGIT][row]));
   if (w->live.value[LIVE_LAYER][row] >= 0)
     buffer_add(b, " (L%.0fH%.0f)", w->live.value[LIVE_LAYER][row], w->live.value[LIVE_HEAD][row]);
 }
@@ -85,11 +87,13 @@ static void print_end(const struct live_view *w)
     message("%s: no writer any more, and no run file: `maxlogit run` starts it anew", w->run_path);
     return;
   }
-  const char *state = run_state(run);
+  const char *state = run_shown_state(run);
+  int failed = !strcmp(state, "diverged") || run_blew_up(run);
   if (strcmp(state, "running") == 0)
     message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, w->run_path);
   else
     message("%s: %s after %ld step%s", w->run_path, state, run_last_step(run), text_s(run_last_step(run)));
+  if (failed) message("`maxlogit show --why %s` shows how", w->run_path);
   run_close(run);
 }
 

@@ -1,5 +1,5 @@
 /* difference.c - two arms over the steps: the mean of the pairs' differences, or of their log ratios
-   Of a series per head the largest of each step counts. Pairs of which a run diverged are left out. */
+   Of a series per head the largest of each step counts. Pairs of which a run failed are left out. */
 
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "base/text.h"
 
 struct curve {
-  int first, count, diverged, n; /* pairs; those that are drawn */
+  int first, count, n; /* pairs; those that are drawn */
+  struct run_failures failed;
   char label[160];
   struct table band;
 };
@@ -57,8 +58,9 @@ static int make_curve(const struct difference_figure *d, struct curve *c, struct
   for (int i = c->first; i < c->first + c->count && !status; i++) {
     const struct pair *p = &d->pair[i];
     if (!p->a || !p->b) continue;
-    if (run_is_diverged(p->a) || run_is_diverged(p->b)) {
-      c->diverged++;
+    if (run_has_failed(p->a) || run_has_failed(p->b)) {
+      int diverged = run_is_diverged(p->a) || run_is_diverged(p->b);
+      c->failed.diverged += diverged, c->failed.blown_up += !diverged;
       continue;
     }
     status = pair_table(d->what, p, &runs[c->n], error);
@@ -88,7 +90,7 @@ static int make_curves(struct difference_figure *d, struct error *error)
     d->curve[d->curves++] = c;
   }
   if (!status && !d->curves)
-    status = error_set(error, STATUS_USAGE, "every pair has a run that diverged: nothing to draw");
+    status = error_set(error, STATUS_USAGE, "every pair has a run that diverged or blew up: nothing to draw");
   return status;
 }
 
@@ -118,7 +120,7 @@ static void put_curves(FILE *f, struct difference_figure *d)
 {
   struct gnuplot_group group[FIGURE_GROUPS];
   double last[FIGURE_GROUPS];
-  char note[FIGURE_GROUPS][64];
+  char note[FIGURE_GROUPS][96];
   struct extent extent;
   find_range(d, &extent);
   fprintf(f, "$data << EOD\n");
@@ -127,9 +129,8 @@ static void put_curves(FILE *f, struct difference_figure *d)
     last[c] = figure_last(&curve->band, 1);
     table_bins(&curve->band, FIGURE_BINS);
     figure_put_block(f, &curve->band, c);
-    *note[c] = 0;
-    if (curve->diverged)
-      snprintf(note[c], sizeof *note, " (%d of %d diverged)", curve->diverged, curve->diverged + curve->n);
+    int failed = curve->failed.diverged + curve->failed.blown_up;
+    figure_note_failures(curve->failed, failed + curve->n, note[c], sizeof *note);
     group[c] = (struct gnuplot_group){curve->label, "", note[c], curve->n, 1};
   }
   fprintf(f, "EOD\n");

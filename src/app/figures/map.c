@@ -93,19 +93,19 @@ static int find_range(struct map *m, struct error *error)
 static void put_panel(FILE *f, struct map *m, int panel)
 {
   if (panel) fputs("\n\n", f);
-  fprintf(f, "# column row value n diverged\n");
+  fprintf(f, "# column row value n failed\n");
   for (int g = 0; g < m->set->groups; g++) {
     const struct run_group *group = &m->set->group[g];
     if (m->panel_of[g] != panel) continue;
     struct measure cell = measure_group(group, m->metric, m->value + (group->run - m->set->run), 1,
                                         m->is_log ? MEAN_GEOMETRIC : MEAN_ARITHMETIC);
-    int diverged = 0;
+    int failed = 0;
     char number[32];
     for (int i = 0; i < group->count; i++)
-      diverged += run_is_diverged(&group->run[i]) && !counts(m, &group->run[i]);
+      failed += run_has_failed(&group->run[i]) && !counts(m, &group->run[i]);
     extent_see(&m->range, cell.middle);
     fprintf(f, "%d %d %s %d %d\n", place_on(&m->x, group->run), place_on(&m->y, group->run),
-            gnuplot_value(cell.middle, number), cell.n, diverged);
+            gnuplot_value(cell.middle, number), cell.n, failed);
   }
 }
 

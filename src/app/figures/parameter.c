@@ -24,7 +24,7 @@ struct parameter_figure {
   int log_x, log_y;
   struct extent x_range, y_range;
   double *last, *last_x, *dots;  /* where each curve ends; how many runs it has to draw */
-  double *cross_x, *cross_curve; /* [groups] where a run diverged */
+  double *cross_x, *cross_curve; /* [groups] where a run failed */
   int crosses;
 };
 
@@ -99,22 +99,22 @@ static int find_ranges(struct parameter_figure *d, struct error *error)
 static void put_curve(FILE *f, struct parameter_figure *d, int c)
 {
   if (c) fputs("\n\n", f);
-  fprintf(f, "# x n mean lo hi diverged\n");
+  fprintf(f, "# x n mean lo hi diverged blown_up\n");
   d->last[c] = d->last_x[c] = NAN;
   for (int g = d->first[c]; g < d->first[c + 1]; g++) {
     const struct run_group *group = d->group[g];
     struct measure m = measure_group(group, d->metric, d->value + (group->run - d->set->run), 1,
                                      d->log_y ? MEAN_GEOMETRIC : MEAN_ARITHMETIC);
-    int diverged = 0, left_out = 0, narrow = isnan(m.lo) || isinf(m.hi);
+    struct run_failures failed = run_group_failures(group);
+    int left_out = 0, narrow = isnan(m.lo) || isinf(m.hi);
     if (isinf(m.middle)) m.middle = NAN; /* not reached by half */
     char number[4][32];
-    for (int i = 0; i < group->count; i++) {
-      diverged += run_is_diverged(&group->run[i]);
-      left_out += run_is_diverged(&group->run[i]) && !counts(d, &group->run[i]);
-    }
-    fprintf(f, "%s %d %s %s %s %d\n", table_number(x_of(d, group), number[0]), m.n,
+    for (int i = 0; i < group->count; i++)
+      left_out += run_has_failed(&group->run[i]) && !counts(d, &group->run[i]);
+    fprintf(f, "%s %d %s %s %s %d %d\n", table_number(x_of(d, group), number[0]), m.n,
             table_number(m.middle, number[1]), table_number(narrow ? m.middle : m.lo, number[2]),
-            table_number(narrow ? m.middle : m.hi, number[3]), diverged);
+            table_number(narrow ? m.middle : m.hi, number[3]), failed.diverged,
+            failed.blown_up);
     if (left_out) {
       d->cross_x[d->crosses] = x_of(d, group);
       d->cross_curve[d->crosses++] = c + 1;

@@ -1,0 +1,65 @@
+#include "analysis/dead.h"
+
+#include <math.h>
+
+#include "base/memory.h"
+
+const char *const dead_series[] = {"attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm", NULL};
+
+struct found {
+  struct dead_head *head;
+  long count;
+};
+
+static void add(struct found *f, const struct dead_head *one)
+{
+  f->head = memory_grow(f->head, (size_t)f->count, (size_t)f->count + 1, sizeof *f->head);
+  f->head[f->count++] = *one;
+}
+
+/* One head, down its column. */
+static void follow(const struct run_series *s, long column, double share, const char *series, struct found *f)
+{
+  struct dead_head now = {.series = series,
+                          .layer = (int)(column / s->heads),
+                          .head = (int)(column % s->heads),
+                          .start = s->value[column]};
+  int is_dead = 0;
+  if (!isfinite(now.start) || !(now.start > 0)) return;
+  for (long row = 1; row < s->rows; row++) {
+    double x = s->value[row * s->width + column];
+    if (!isfinite(x)) continue;
+    if (!is_dead && x < share * now.start) {
+      is_dead = 1;
+      now.step = s->step[row], now.least = x;
+    } else if (is_dead && x >= 2 * share * now.start) {
+      is_dead = 0;
+      now.back = s->step[row];
+      add(f, &now);
+    }
+    if (is_dead) now.least = fmin(now.least, x);
+  }
+  now.back = NAN;
+  if (is_dead) add(f, &now);
+}
+
+int dead_heads(const struct run_file *run, double share, struct dead_head **out, long *count, int *looked,
+               struct error *error)
+{
+  struct found f = {0};
+  int status = STATUS_OK;
+  *looked = 0;
+  for (int i = 0; dead_series[i] && !status; i++) {
+    struct run_series s;
+    if (!run_rows(run, dead_series[i])) continue;
+    status = run_read(run, dead_series[i], &s, error);
+    if (status) break;
+    ++*looked;
+    for (long column = 0; column < s.width && s.shape == PER_HEAD; column++)
+      follow(&s, column, share, dead_series[i], &f);
+    run_series_free(&s);
+  }
+  *out = f.head, *count = f.count;
+  if (status) memory_free(f.head), *out = NULL, *count = 0;
+  return status;
+}

@@ -1,0 +1,37 @@
+/* post_mortem.h - how a run failed: show --why */
+#ifndef MAXLOGIT_APP_POST_MORTEM_H
+#define MAXLOGIT_APP_POST_MORTEM_H
+#include "analysis/json.h"
+#include "analysis/runset.h"
+
+enum { POST_MORTEM_ROWS = 5 };
+struct post_mortem_row { /* a step; NaN where a series is missing */
+  double step, loss, grad_norm, max_logit;
+};
+struct post_mortem_growth { /* of a series the head, layer or tensor that grew most, between two rows */
+  char series[96], place[96];
+  double step[2], value[2];
+};
+struct post_mortem {
+  int is_nonfinite, blew_up; /* neither: nothing failed */
+  double step;               /* of the first value that is not finite; at which the loss left for good */
+  double loss, grad_norm;    /* of that step */
+  struct run_event *head;    /* what was not finite at that step: heads, and layers (head -1) */
+  long heads;
+  double first_loss, last_loss;
+  struct post_mortem_row row[POST_MORTEM_ROWS]; /* the last ones before that step, and its own */
+  int rows;
+  struct post_mortem_growth *growth; /* of each series that has grown, the most first */
+  int growths;
+  long clips, clipped_heads, first_clip, last_clip, spikes;
+  double peak; /* the largest finite max logit */
+  char **hint; /* commands to try */
+  int hints;
+};
+
+/* For post_mortem_free where the status is STATUS_OK. */
+int post_mortem_of(struct post_mortem *, const struct run *, struct error *);
+void post_mortem_free(struct post_mortem *);
+void post_mortem_print(const struct post_mortem *, const struct run *);
+json_t *post_mortem_json(const struct post_mortem *);
+#endif
