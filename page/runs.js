@@ -661,7 +661,7 @@ function drawSeries(shown = groups()) {
   drawCurves(shown)
   const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
   byId("meaning").textContent = named(s) + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
-    " over a group's runs that did not fail, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
+    " over a group's runs that did not diverge or blow up, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
 }
 
 let lost = false

@@ -284,7 +284,9 @@ static void put_rows(struct recorder *r, const struct facts *f)
                              (float)(own * more * (1 + f->seed % 5 / 64.0))};
     for (int i = 0; i < MADE; i++)
       if (id[i] >= 0) recorder_put_number(r, id[i], more * value_of(&made[i], f->arm, f->seed, f->sign));
-    recorder_put_number(r, other[0], own + 0.5 * row + f->seed / 128.0);
+    /* down to where those of one arm, which blow up, end too */
+    const int of_loss = f->arm == ARM_DIVERGES ? row : 2 * (ROWS - 1) - row;
+    recorder_put_number(r, other[0], own + 0.5 * of_loss + f->seed / 128.0);
     recorder_put_number(r, other[1],
                         0.01 * pow(TUNING_FACTOR, f->steps_from_best + (f->arm == ARM_B ? 2 : 0)));
     recorder_put_number(r, other[2],
