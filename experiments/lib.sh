@@ -61,7 +61,7 @@ runs() {
 # told DIR METRIC,... JQ: a line a finished run, of what JQ makes of its parameters (p("train.lr")) and of the metrics
 told() {
   "$maxlogit" show --json --parameters "$1" >"$work/parameters"
-  "$maxlogit" show --json --where state=finished --of "$2" "$1" >"$work/metrics"
+  "$maxlogit" show --json --where 'state=finished,blown-up' --of "$2" "$1" >"$work/metrics"
   jq -r --arg of "$2" --slurpfile all "$work/parameters" "def number: if type == \"number\" then . else \"NaN\" end;
     (\$all[0] | map({(.id): .parameters}) | add) as \$of_run | .[] | . as \$run | def p(key): \$of_run[\$run.id][key];
     [($3), (\$of | split(\",\")[] | \$run.metrics[.] | number)] | @tsv" "$work/metrics"

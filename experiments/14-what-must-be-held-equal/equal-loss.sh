@@ -7,7 +7,7 @@
 levels=${LEVELS:-2.0 1.9 1.8 1.75}
 text=''
 sweep equal-loss.conf sweep.dir="$dir/equal-loss"
-runs "$dir/equal-loss" 'select(.state == "finished" or .state == "diverged") |
+runs "$dir/equal-loss" 'select(.state == "finished" or .state == "blown-up" or .state == "diverged") |
   [.file, (if p("optimizer") == "adam" then 1 else 2 end), p("train.lr"), p("train.seed")] | @tsv' >"$work/list"
 while IFS="$(printf '\t')" read -r run optimizer rate seed; do # at each probe the loss between the validations around it
   rows "$run" val_loss >"$work/val"

@@ -21,7 +21,7 @@ half="probe/max_logit:$((steps * 9 / 20))-$((steps / 2)):max"
 compare() {
   a=$1 b=$2 by=$3 of=$4
   shift 4
-  "$maxlogit" compare --where 'state=finished,diverged' "$@" "$a" "$b" --by "$by" --of "$of" --ratio --json >"$work/compare"
+  "$maxlogit" compare --where 'state=finished,blown-up,diverged' "$@" "$a" "$b" --by "$by" --of "$of" --ratio --json >"$work/compare"
   jq -r 'def n: if type == "number" then . else "-" end;
     .[] | [.metric, (.by | gsub("[^ ]*="; "") | gsub(" "; "\t")), (.effect | .mean, .lo, .hi, .n | n)]
     | join("\t")' "$work/compare"
@@ -64,7 +64,7 @@ draw phases.gp phases cells="$work/cells" edges="$work/edges" rates="$rates" dec
   horizons="$((steps / 4)) $((steps / 2)) $steps" seeds_are="$seeds seeds"
 
 # --- loss against logits: every run of the plane
-"$maxlogit" show --json --where state=finished --of "$end,val_loss:last3:mean" "$dir" >"$work/all"
+"$maxlogit" show --json --where 'state=finished,blown-up' --of "$end,val_loss:last3:mean" "$dir" >"$work/all"
 jq -r --arg peak "$end" 'def n: if type == "number" then . else "NaN" end;
   .[] | [(if .kind == "adam" then 1 else 2 end), (.metrics["val_loss:last3:mean"] | n), (.metrics[$peak] | n)] | @tsv' \
   "$work/all" >"$work/loss"
