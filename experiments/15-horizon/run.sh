@@ -18,7 +18,7 @@ awk -v horizons="$horizons" -v ratios="$work/ratios" -v tuned="$work/tuned" -f "
   "$work/rates" "$work/runs" >"$dir/table.txt"
 # curve RUNS CONDITION: step, geometric mean over seeds of the largest head, and the extremes of the seeds; a block
 curve() {
-  runs "$1" "select(.state == \"finished\" and $2) | .file" >"$work/of"
+  runs "$1" "select((.state == \"finished\" or .state == \"blown-up\") and $2) | .file" >"$work/of"
   while read -r run; do rows "$run" probe/max_logit --reduce=max; done <"$work/of" |
     awk '$2 > 0 {
         if (!($1 in n)) { at[++k] = $1; low[$1] = high[$1] = $2 }

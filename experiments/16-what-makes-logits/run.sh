@@ -13,7 +13,7 @@ sweep test.conf
 heads() {
   drive='lr drive/gain drive/norm update/frobenius_norm weight/frobenius_norm update/spectral_norm weight/spectral_norm'
   test -z "${4:-}" || drive=''
-  runs "$1" "select(.state == \"finished\") | [.file, (if \"${4:-}\" == \"\" then p(\"arm\") else \"${4:-}-\" + p(\"optimizer\") end),
+  runs "$1" "select(.state == \"finished\" or .state == \"blown-up\") | [.file, (if \"${4:-}\" == \"\" then p(\"arm\") else \"${4:-}-\" + p(\"optimizer\") end),
     p(\"train.lr\"), p(\"train.seed\"), p(\"train.weight_decay\")] | @tsv" >"$work/list"
   while IFS="$(printf '\t')" read -r run arm rate seed decay; do
     # shellcheck disable=SC2086 # a list of series
