@@ -33,11 +33,11 @@ enum contrast { CONTRAST_DIFFERENCE, CONTRAST_RATIO }; /* B - A; B / A by logari
 /* What pairs [0, count) say of a metric. The pairs that count have two finite values that count
    (metric_counts), above zero for a ratio, none censored. */
 struct comparison {
-  int n, diverged, blown_up; /* pairs that count; with a run that diverged; else with one that blew up */
-  int left_out;              /* with no value, or a censored one */
-  int unfinished;         /* pairs that count, with a run that has not finished */
-  struct interval a, b;   /* of the arms, over these pairs; geometric for a ratio */
-  struct interval effect; /* of the contrast; t on the pairs */
+  int n, diverged, blown_up;  /* pairs that count; with a run that diverged; else with one that blew up */
+  int left_out;               /* with no value, or a censored one */
+  int unfinished;             /* pairs that count, with a run that has not finished */
+  struct interval a, b;       /* of the arms, over these pairs; geometric for a ratio */
+  struct interval effect;     /* of the contrast; t on the pairs */
   struct interval bootstrap;  /* n < 8: rough */
   double p, holm, rank_p;     /* t, corrected (the caller's), signed ranks */
   double detectable;          /* the contrast that n such pairs would find with a chance of 80 % */

@@ -76,7 +76,7 @@ char *runset_differences(const struct runset *);
 int runset_over_seeds(const struct runset *);
 
 int run_is_diverged(const struct run *);
-int run_has_failed(const struct run *); /* diverged, or blew up (run_blew_up): no mean is taken over it */
+int run_has_failed(const struct run *);    /* diverged, or blew up (run_blew_up): no mean is taken over it */
 int run_is_unfinished(const struct run *); /* stopped, or still running: neither finished nor failed */
 int run_group_unfinished(const struct run_group *group); /* how many: they count in means as they stand */
 struct run_failures {

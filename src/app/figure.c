@@ -96,7 +96,8 @@ void figure_note_failures(struct run_failures f, int of, char *out, size_t room)
 static void write_note(const struct run_group *group, char *out, size_t room)
 {
   struct run_failures f = run_group_failures(group);
-  int unfinished = run_group_unfinished(group), failed = f.diverged + f.blown_up, all = failed == group->count;
+  int unfinished = run_group_unfinished(group), failed = f.diverged + f.blown_up,
+      all = failed == group->count;
   char text[64];
   run_failures_text(f, text);
   if (unfinished && failed)

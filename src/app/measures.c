@@ -245,8 +245,8 @@ static void json_runs(const struct table_of *t)
     }
     json_array_append_new(all, json_pack("{s:o, s:o, s:o, s:I, s:o, s:o}", "file", json_text(run->path), "id",
                                          json_text(run_id(run->file)), "kind", json_text(run->kind), "seed",
-                                         (json_int_t)run->seed, "state", json_text(run_shown_state(run->file)),
-                                         "metrics", metrics));
+                                         (json_int_t)run->seed, "state",
+                                         json_text(run_shown_state(run->file)), "metrics", metrics));
   }
   json_print(all);
 }

@@ -118,9 +118,8 @@ static void take_rows(struct post_mortem *p, const struct looking *l)
   while (end < s->rows && s->step[end] <= p->step) end++;
   if (p->blew_up) end = end + AFTER < s->rows ? end + AFTER : s->rows;
   for (long row = end > POST_MORTEM_ROWS ? end - POST_MORTEM_ROWS : 0; row < end; row++)
-    p->row[p->rows++] =
-      (struct post_mortem_row){s->step[row], s->value[row], value_at(&l->grad_norm, s->step[row]),
-                               value_at(&l->logit, s->step[row])};
+    p->row[p->rows++] = (struct post_mortem_row){
+      s->step[row], s->value[row], value_at(&l->grad_norm, s->step[row]), value_at(&l->logit, s->step[row])};
 }
 
 static double ratio_of(const struct post_mortem_growth *g) { return g->value[1] / g->value[0]; }
@@ -186,7 +185,8 @@ static int has_part(const char *stack, const char *name)
 static void find_hints(struct post_mortem *p, const struct run *run)
 {
   struct buffer b = {0};
-  const char *stack = run_parameter(run->file, "stabilizers"), *again = "maxlogit run again.conf record.path=";
+  const char *stack = run_parameter(run->file, "stabilizers"),
+             *again = "maxlogit run again.conf record.path=";
   double lr = run_number(run, "train.lr", NAN);
   if (!strcmp(run_data(run->file), DATA_RECORDED)) return; /* another program trains it */
   buffer_add(&b, "maxlogit show --parameters ");
@@ -207,7 +207,8 @@ static void find_hints(struct post_mortem *p, const struct run *run)
     add_hint(p, &b);
   }
   long every = run_last_step(run->file) / 200 + 1;
-  double spectra = run_number(run, "record.spectra_every", NAN), probe = run_number(run, "record.probe_every", NAN);
+  double spectra = run_number(run, "record.spectra_every", NAN),
+         probe = run_number(run, "record.probe_every", NAN);
   if (spectra > (double)every || spectra == 0 || probe == 0) {
     buffer_add(&b, "maxlogit rerun ");
     shell_add(&b, run->path);
@@ -320,21 +321,23 @@ void post_mortem_print(const struct post_mortem *p, const struct run *run)
     print_healthy(p, run);
     return;
   }
-  printf("%s: %s after %ld of %.0f steps; %s, stabilizers %s, lr %s\n", run->shown, run_shown_state(run->file),
-         run_last_step(run->file), run_number(run, "train.steps", (double)run_last_step(run->file)), run->kind,
+  printf("%s: %s after %ld of %.0f steps; %s, stabilizers %s, lr %s\n", run->shown,
+         run_shown_state(run->file), run_last_step(run->file),
+         run_number(run, "train.steps", (double)run_last_step(run->file)), run->kind,
          run_parameter(run->file, "stabilizers") ? run_parameter(run->file, "stabilizers") : "unknown",
          number(run_number(run, "train.lr", missing_value()), first));
   if (p->is_nonfinite)
     print_first_nonfinite(p);
   else
-    printf("  loss rose         for good at step %.0f; it began at %s and ended at %s, and every value is finite\n",
+    printf("  loss rose         for good at step %.0f; it began at %s and ended at %s, and every value is "
+           "finite\n",
            p->step, number(p->first_loss, first), number(p->last_loss, last));
   print_rows(p);
   for (int i = 0; i < p->growths; i++) {
     const struct post_mortem_growth *g = &p->growth[i];
     char factor[32];
-    printf("  %-17s %-22s %-18s %s at step %.0f, %s at step %.0f: times %s\n", i ? "" : "grew most", g->series,
-           g->place, number(g->value[0], first), g->step[0], number(g->value[1], last), g->step[1],
+    printf("  %-17s %-22s %-18s %s at step %.0f, %s at step %.0f: times %s\n", i ? "" : "grew most",
+           g->series, g->place, number(g->value[0], first), g->step[0], number(g->value[1], last), g->step[1],
            number(ratio_of(g), factor));
   }
   if (p->clips)
@@ -343,7 +346,8 @@ void post_mortem_print(const struct post_mortem *p, const struct run *run)
   else
     printf("  clips             none\n");
   for (int i = 0; i < p->hints; i++) printf("  %-17s %s\n", i ? "" : "try", p->hint[i]);
-  if (!p->hints) printf("  try               a third of the learning rate, a clip of logits or of the gradient\n");
+  if (!p->hints)
+    printf("  try               a third of the learning rate, a clip of logits or of the gradient\n");
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */
@@ -355,27 +359,28 @@ json_t *post_mortem_json(const struct post_mortem *p)
   json_t *heads = json_array(), *rows = json_array(), *growth = json_array(), *hints = json_array();
   int failed = p->is_nonfinite || p->blew_up;
   for (long i = 0; i < p->heads; i++)
-    json_array_append_new(heads, json_pack("{s:i, s:o}", "layer", p->head[i].layer, "head",
-                                           p->head[i].head < 0 ? json_null() : json_integer(p->head[i].head)));
+    json_array_append_new(heads,
+                          json_pack("{s:i, s:o}", "layer", p->head[i].layer, "head",
+                                    p->head[i].head < 0 ? json_null() : json_integer(p->head[i].head)));
   for (int i = 0; i < p->rows; i++)
-    json_array_append_new(rows, json_pack("{s:o, s:o, s:o, s:o}", "step", json_number(p->row[i].step), "loss",
-                                          value_json(p->row[i].loss), "grad_norm",
-                                          value_json(p->row[i].grad_norm), "max_logit",
-                                          value_json(p->row[i].max_logit)));
+    json_array_append_new(rows,
+                          json_pack("{s:o, s:o, s:o, s:o}", "step", json_number(p->row[i].step), "loss",
+                                    value_json(p->row[i].loss), "grad_norm", value_json(p->row[i].grad_norm),
+                                    "max_logit", value_json(p->row[i].max_logit)));
   for (int i = 0; i < p->growths; i++) {
     const struct post_mortem_growth *g = &p->growth[i];
-    json_array_append_new(growth,
-                          json_pack("{s:o, s:o, s:[o, o], s:[o, o]}", "series", json_text(g->series), "place",
-                                    json_text(g->place), "steps", json_number(g->step[0]),
-                                    json_number(g->step[1]), "values", json_number(g->value[0]),
-                                    json_number(g->value[1])));
+    json_array_append_new(growth, json_pack("{s:o, s:o, s:[o, o], s:[o, o]}", "series", json_text(g->series),
+                                            "place", json_text(g->place), "steps", json_number(g->step[0]),
+                                            json_number(g->step[1]), "values", json_number(g->value[0]),
+                                            json_number(g->value[1])));
   }
   for (int i = 0; i < p->hints; i++) json_array_append_new(hints, json_text(p->hint[i]));
   return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "what",
                    p->is_nonfinite ? "not finite"
                    : p->blew_up    ? "blown up"
                                    : "nothing failed",
-                   "step", json_known(failed, p->step), "loss", json_known(failed && !is_missing(p->loss), p->loss),
-                   "grad_norm", json_known(failed && !is_missing(p->grad_norm), p->grad_norm), "heads", heads,
-                   "rows", rows, "growth", growth, "clips", (json_int_t)p->clips, "try", hints);
+                   "step", json_known(failed, p->step), "loss",
+                   json_known(failed && !is_missing(p->loss), p->loss), "grad_norm",
+                   json_known(failed && !is_missing(p->grad_norm), p->grad_norm), "heads", heads, "rows",
+                   rows, "growth", growth, "clips", (json_int_t)p->clips, "try", hints);
 }

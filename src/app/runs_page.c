@@ -30,7 +30,7 @@ struct page_series {
   int has_live, is_written; /* is_written: there is a writer */
   int waits;                /* to be read for the first time */
   int blew_up;
-  char **part;              /* [series * PARTS]: what was told of them; NULL: not yet */
+  char **part; /* [series * PARTS]: what was told of them; NULL: not yet */
   int parts;
   char *events;
   double loss, val, start; /* start: seconds since 1970 */
@@ -563,10 +563,11 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
     json_text(p->bare ? "" : run_date(run->file)), "state",
     json_text(unfinished   ? "interrupted"
               : s->blew_up ? run_shown_state(run->file)
-                           : run_state(run->file)), "step", (json_int_t)last_step_of(s, run),
-    "steps", (json_int_t)total_of(s, run), "left", json_known(!isnan(left), left), "loss",
-    json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak", place_json(&s->peak),
-    "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
+                           : run_state(run->file)),
+    "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
+    json_known(!isnan(left), left), "loss", json_known(!s->waits, s->loss), "val",
+    json_known(!s->waits, s->val), "peak", place_json(&s->peak), "last", place_json(&s->last), "tau",
+    json_known(!isnan(tau), tau), "own", own.to);
 }
 
 /* "file" is the N of the files that have its numbers. */

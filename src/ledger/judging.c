@@ -73,7 +73,7 @@ static struct effect contrast_of(struct effect a, struct effect b, int ratio)
 }
 
 /* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
-struct left { /* seeds that do not count, or should perhaps not */
+struct left {                  /* seeds that do not count, or should perhaps not */
   int diverged, out, blown_up; /* the last: those that count */
 };
 static int find_effects(const struct claim *c, const struct entry_arm *a, const struct entry_arm *b,

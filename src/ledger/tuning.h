@@ -25,9 +25,9 @@ struct tuning_point {
   struct tuning_run *run; /* [seeds] */
   double score; /* mean over the seeds; infinite, the worse way, where a run diverged or has no value */
   int diverged, blown_up, missing; /* runs; one that blew up counts with its value */
-  double behind; /* the best's mean: by how much it is better */
-  int worse;     /* on how many seeds it is */
-  double chosen; /* share of resamples of the seeds in which this one is the best */
+  double behind;                   /* the best's mean: by how much it is better */
+  int worse;                       /* on how many seeds it is */
+  double chosen;                   /* share of resamples of the seeds in which this one is the best */
 };
 enum tuning_end {
   TUNING_OPEN,

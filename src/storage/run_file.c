@@ -546,7 +546,8 @@ static int is_at_end(const struct run_file *r)
 {
   const char *state = run_state(r);
   return !strcmp(state, "finished") ||
-         (!strcmp(state, "stopped") && (double)run_last_step(r) >= number_of(r, HEAD_PARAMETER "train.steps"));
+         (!strcmp(state, "stopped") &&
+          (double)run_last_step(r) >= number_of(r, HEAD_PARAMETER "train.steps"));
 }
 
 int run_blew_up(const struct run_file *file)

@@ -336,7 +336,8 @@ START_TEST(every_metric)
                         found.censored, wanted.has, wanted.value, wanted.censored);
           const int is_time = *how == 'a' || *how == 'b';
           ck_assert_int_eq(metric_is_time(&metric), is_time);
-          ck_assert_int_eq(metric_counts(&metric, set.run, &found), wanted.has && (is_time || (i != 4 && !has_blown_up(&m[i]))));
+          ck_assert_int_eq(metric_counts(&metric, set.run, &found),
+                           wanted.has && (is_time || (i != 4 && !has_blown_up(&m[i]))));
           if (m[i].rows[s])
             ck_assert_str_eq(metric.unit, is_time                      ? "step"
                                           : *how == 's' || *how == 'o' ? "1"

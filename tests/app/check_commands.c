@@ -228,9 +228,9 @@ START_TEST(show_groups)
            t / 2, 100 / spread, 100 * spread, 20 / last, 20 * last);
   prints("show --group one.h5 two.h5 broken.h5", line);
   prints("show --group one.h5 broken.h5", "muon 2 1 0 2.5000 2.1250 50 40 3.0");
-  prints_part(
-    "show --group --json one.h5 two.h5 broken.h5",
-    "\"seeds\": 3, \"diverged\": 1, \"blown_up\": 0, \"unfinished\": 0, \"loss\": {\"n\": 2, \"mean\": 3, \"lo\": -3.353102");
+  prints_part("show --group --json one.h5 two.h5 broken.h5",
+              "\"seeds\": 3, \"diverged\": 1, \"blown_up\": 0, \"unfinished\": 0, \"loss\": {\"n\": 2, "
+              "\"mean\": 3, \"lo\": -3.353102");
   prints_part("show --group --json one.h5 two.h5",
               "\"val_loss\": {\"n\": 2, \"mean\": 2.625, \"lo\": -3.728102");
   prints_part("show --group --json one.h5", "{\"n\": 1, \"mean\": 2.5, \"lo\": null, \"hi\": null}");

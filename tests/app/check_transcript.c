@@ -122,7 +122,10 @@ static double loss_of(const struct made *m, int row)
 {
   const int run = (int)(m - made);
   const double x = value_of(run, 0, row, 0);
-  return !strcmp(m->path, "runs/clip-1-2") ? x : !row ? 17 - run / 64.0 : 10 * row >= 9 * (m->rows - 1) ? x / 4 : x;
+  return !strcmp(m->path, "runs/clip-1-2") ? x
+         : !row                            ? 17 - run / 64.0
+         : 10 * row >= 9 * (m->rows - 1)   ? x / 4
+                                           : x;
 }
 
 static char folder[FOLDER_PATH];

@@ -532,12 +532,14 @@ START_TEST(what_blew_up)
 {
   /* Muon at a rate of 3, and of 1000, on a text of 83 symbols: a uniform guess costs 4.42 */
   ck_assert_double_eq_tol(log(83), 4.42, 0.002);
-  ck_assert(blew(4.9, 6, 257, 540, 600, 83) && blew(4.9, 6, 18e6, 540, 600, 83) && blew(4.9, 6, 257, 540, 600, NAN));
+  ck_assert(blew(4.9, 6, 257, 540, 600, 83) && blew(4.9, 6, 18e6, 540, 600, 83) &&
+            blew(4.9, 6, 257, 540, 600, NAN));
   /* healthy runs, one that does not learn, and one that has not yet: above ln 64 = 4.16 all the time */
   ck_assert(!blew(4.66, 2, 1.66, 540, 600, 64) && !blew(4.656, 4.695, 4.7077, 90, 100, 64) &&
             !blew(4.66, 4.4, 4.19, 6, 12, 64) && !blew(9, 7, 5, 90, 100, 64));
   /* a tenth above the first loss; the same below ln V, of a run that started from another one */
-  ck_assert(blew(4, 3, 4.41, 90, 100, NAN) && !blew(4, 3, 4.39, 90, 100, NAN) && blew(1.7, 1.6, 1.9, 90, 100, 64));
+  ck_assert(blew(4, 3, 4.41, 90, 100, NAN) && !blew(4, 3, 4.39, 90, 100, NAN) &&
+            blew(1.7, 1.6, 1.9, 90, 100, 64));
   ck_assert(blew(-4, -5, -3.59, 90, 100, NAN) && !blew(-4, -5, -3.61, 90, 100, NAN));
   /* a tenth above ln V = 4 once it was below it */
   const double vocab = exp(4);
@@ -547,7 +549,8 @@ START_TEST(what_blew_up)
   ck_assert(!blew(4, 300, 2, 90, 100, 64) && blew(4, 2, 40, 95, 100, 64) && !blew(4, 2, 20, 99, 100, 64));
   ck_assert(blew(4, 2, 40, 3, 4, 64) && !blew(4, 40, 2, 3, 4, 64) && !blew(4, 0, 0, 1, 1, 64));
   /* what is not finite diverged; a missing value is none */
-  ck_assert(!blew(4, 3, NAN, 90, 100, 64) && !blew(4, 3, INFINITY, 99, 100, 64) && !blew(NAN, 3, 40, 90, 100, 64));
+  ck_assert(!blew(4, 3, NAN, 90, 100, 64) && !blew(4, 3, INFINITY, 99, 100, 64) &&
+            !blew(NAN, 3, 40, 90, 100, 64));
   ck_assert(blew(4, NAN, 40, 90, 100, 64) && !blew(4, 3, missing_value(), 90, 100, 64));
   const double step[] = {0, 50, 95, 99}, thin[] = {4, 3, 3, 40}, more[] = {4, 3, 3, 4.6};
   ck_assert(losses_blew_up(step, thin, 4, NAN) && !losses_blew_up(step, more, 4, NAN));
@@ -562,8 +565,8 @@ START_TEST(which_runs_blew_up)
     long steps;
     double end;
     int blew_up;
-  } known[] = {{"finished", 10, 257, 1}, {"finished", 10, 3, 0},   {"stopped", 10, 257, 1},
-               {"stopped", 11, 257, 0},  {"running", 10, 257, 0},  {"diverged", 10, 257, 0},
+  } known[] = {{"finished", 10, 257, 1}, {"finished", 10, 3, 0},  {"stopped", 10, 257, 1},
+               {"stopped", 11, 257, 0},  {"running", 10, 257, 0}, {"diverged", 10, 257, 0},
                {"finished", 10, NAN, 0}};
   const char *path = at("blown.h5");
   for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
@@ -571,7 +574,8 @@ START_TEST(which_runs_blew_up)
     struct recorder *r;
     struct run_file *file;
     struct error e = {0};
-    static const struct series loss = {"loss", PER_STEP, AXIS_STEP, "nat", "training loss", "made up", EVENT_NONE};
+    static const struct series loss = {"loss",          PER_STEP,  AXIS_STEP, "nat",
+                                       "training loss", "made up", EVENT_NONE};
     ck_assert_msg(!recorder_create(&r, path, 1, c, &facts, &e), "%s", e.text);
     int of_loss = recorder_series(r, &loss);
     for (long i = 0; i < 10; i++) {

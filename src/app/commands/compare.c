@@ -208,7 +208,8 @@ static json_t *line_json(const struct options *r, const struct compare_line *l)
   json_t *differ_in = json_text(difference);
   memory_free(difference);
   json_t *out = json_pack(
-    "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, "
+    "{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i, s:i, s:o, "
+    "s:o, "
     "s:o, s:o, s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
     json_interval(&c->a), "b", json_interval(&c->b), "a_is", json_text(r->name[0]), "b_is",
@@ -216,9 +217,9 @@ static json_t *line_json(const struct options *r, const struct compare_line *l)
     json_interval(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
     number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
     number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
-    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_blown_up", c->blown_up, "pairs_unfinished", c->unfinished,
-    "pairs_left_out", c->left_out, "differ_in", differ_in, "differ_in_shape", json_text(shape), "pairs",
-    pairs, "no_partner", alone, "verdict", verdict(r, c));
+    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_blown_up", c->blown_up,
+    "pairs_unfinished", c->unfinished, "pairs_left_out", c->left_out, "differ_in", differ_in,
+    "differ_in_shape", json_text(shape), "pairs", pairs, "no_partner", alone, "verdict", verdict(r, c));
   REQUIRE(out);
   return out;
 }

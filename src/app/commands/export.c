@@ -230,8 +230,7 @@ static void write_group_line(const struct run_group *group, int counted)
 {
   printf("# group %s: runs %d", group->label, counted);
   char text[64];
-  if (counted < group->count)
-    printf(", %s and left out", run_failures_text(run_group_failures(group), text));
+  if (counted < group->count) printf(", %s and left out", run_failures_text(run_group_failures(group), text));
   if (run_group_unfinished(group)) printf(", %d not finished", run_group_unfinished(group));
   printf("\n");
 }

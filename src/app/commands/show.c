@@ -167,8 +167,7 @@ static void print_groups(const struct runset *set, const struct summary *summari
     unfinished += run_group_unfinished(group);
   }
   printf("Mean and 95 %% interval over %s%s (Student's t); of max logits the geometric mean.%s",
-         seeds ? "seeds" : "runs that have the same ", seeds ? "" : by,
-         failed ? MEASURES_FAILED : "");
+         seeds ? "seeds" : "runs that have the same ", seeds ? "" : by, failed ? MEASURES_FAILED : "");
   measures_print_unfinished(unfinished);
 }
 
@@ -225,8 +224,9 @@ static int print_dead(const struct run *run, double share, struct error *error)
   if (looked && !count)
     printf("%s: no head died: none fell below %g of its start in %d series\n", run->shown, share, looked);
   if (count)
-    printf("# dead: below %g of its start; back: at %g of it again\n# layer head series died start least back\n",
-           share, 2 * share);
+    printf(
+      "# dead: below %g of its start; back: at %g of it again\n# layer head series died start least back\n",
+      share, 2 * share);
   for (long i = 0; i < count; i++) {
     const struct dead_head *h = &head[i];
     char start[32], least[32], back[32] = "no";
@@ -273,11 +273,11 @@ static int json_dead(json_t *out, const struct run *run, double share, struct er
   long count;
   int looked, status = dead_heads(run->file, share, &head, &count, &looked, error);
   for (long i = 0; i < count; i++)
-    json_array_append_new(
-      out, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "layer", head[i].layer, "head", head[i].head,
-                     "series", json_text(head[i].series), "died", json_number(head[i].step), "start",
-                     json_number(head[i].start), "least", json_number(head[i].least), "back",
-                     json_known(!isnan(head[i].back), head[i].back)));
+    json_array_append_new(out, json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "layer", head[i].layer,
+                                         "head", head[i].head, "series", json_text(head[i].series), "died",
+                                         json_number(head[i].step), "start", json_number(head[i].start),
+                                         "least", json_number(head[i].least), "back",
+                                         json_known(!isnan(head[i].back), head[i].back)));
   memory_free(head);
   return status;
 }
@@ -351,12 +351,13 @@ static void print_json_groups(const struct runset *set, const struct summary *su
     struct interval number[NUMBERS];
     struct run_failures f = summarise_group(group, summaries + (group->run - set->run), number);
     json_array_append_new(
-      all, json_pack("{s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group",
-                     json_text(group->label), "kind", json_text(group->run->kind), "seeds", group->count,
-                     "diverged", f.diverged, "blown_up", f.blown_up, "unfinished", run_group_unfinished(group), "loss", json_interval(&number[LOSS]),
-                     "val_loss", json_interval(&number[VAL]), "peak_max_logit_geometric",
-                     json_interval(&number[PEAK]), "last_max_logit_geometric", json_interval(&number[LAST]),
-                     "clips", json_known(number[CLIPS].n > 0, number[CLIPS].mean)));
+      all,
+      json_pack("{s:o, s:o, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "group", json_text(group->label),
+                "kind", json_text(group->run->kind), "seeds", group->count, "diverged", f.diverged,
+                "blown_up", f.blown_up, "unfinished", run_group_unfinished(group), "loss",
+                json_interval(&number[LOSS]), "val_loss", json_interval(&number[VAL]),
+                "peak_max_logit_geometric", json_interval(&number[PEAK]), "last_max_logit_geometric",
+                json_interval(&number[LAST]), "clips", json_known(number[CLIPS].n > 0, number[CLIPS].mean)));
   }
   json_print(all);
 }
@@ -384,12 +385,14 @@ static const struct command_option options[] = {
   FLAG(parameters, 0, "The configuration of each run, as a file that run reads"),
   FLAG(events, 0, "Clips, spikes, non-finite values, checkpoints"),
   FLAG(why, 0,
-       "A post-mortem of a run that failed: the first value that is not finite, the steps before it, what grew "
-       "most, clips, what to try; one sentence of a run that did not"),
-  {.row = REAL_ROW(struct options, dead, "-1", 0, 0.5, "1",
-                   "Heads that died: their max logit, or the norm of their queries or keys, fell below SHARE of "
-                   "its start; and the step at which it was at twice that again",
-                   0),
+       "Post-mortem of a failed run: first non-finite value, steps before it, largest growth, clips, "
+       "commands to "
+       "try; one sentence for a healthy run"),
+  {.row =
+     REAL_ROW(struct options, dead, "-1", 0, 0.5, "1",
+              "Dead heads: their max logit or the norm of their query or key weights fell below SHARE of its "
+              "first value; back: the step at which it reached twice that share again",
+              0),
    .argument = "SHARE",
    .alone = "0.1"},
   {.row = TEXT_ROW(struct options, of, NULL,

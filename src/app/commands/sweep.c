@@ -310,7 +310,8 @@ const struct command command_sweep = {
     "arms are crossed with the lists outside of them, and a list within an arm is its own. The name is "
     "recorded: "
     "show --by arm.\n\n"
-    "Exit status: 0 when every run is done (those that diverged or blew up are) or in the hands of another sweep, 1 when one "
+    "Exit status: 0 when every run is done (those that diverged or blew up are) or in the hands of another "
+    "sweep, 1 when one "
     "failed, 75 when stopped.",
   OPTIONS,
   .most = 1,

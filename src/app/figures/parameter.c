@@ -113,8 +113,7 @@ static void put_curve(FILE *f, struct parameter_figure *d, int c)
       left_out += run_has_failed(&group->run[i]) && !counts(d, &group->run[i]);
     fprintf(f, "%s %d %s %s %s %d %d\n", table_number(x_of(d, group), number[0]), m.n,
             table_number(m.middle, number[1]), table_number(narrow ? m.middle : m.lo, number[2]),
-            table_number(narrow ? m.middle : m.hi, number[3]), failed.diverged,
-            failed.blown_up);
+            table_number(narrow ? m.middle : m.hi, number[3]), failed.diverged, failed.blown_up);
     if (left_out) {
       d->cross_x[d->crosses] = x_of(d, group);
       d->cross_curve[d->crosses++] = c + 1;
