@@ -11,8 +11,10 @@ bar_digits = bar_high > bar_low ? clamp(2 + ceil(log10(clamp(abs(bar_high) / (ba
 bar_text(v) = abs(v) >= 10**bar_digits && abs(v) < 1e6 ? sprintf("%.0f", v) : sprintf(sprintf("%%.%dg", bar_digits), v)
 bar_place(v) = bar_log ? log10(v / bar_low) / log10(bar_high / bar_low) : (v - bar_low) / (bar_high - bar_low)
 set cbtics ()
-set cbtics add (bar_text(bar_low) bar_low)
-if (bar_high > bar_low) { set cbtics add (bar_text(bar_high) bar_high) }
+# "≤" and "≥": values beyond the end have its colour
+if (!exists("bar_below")) { bar_below = 0; bar_above = 0 }
+set cbtics add ((bar_below ? "≤ " : "").bar_text(bar_low) bar_low)
+if (bar_high > bar_low) { set cbtics add ((bar_above ? "≥ " : "").bar_text(bar_high) bar_high) }
 if (bar_log) {
   do for [e=floor(log10(bar_low)):ceil(log10(bar_high))] { do for [t in tics_of(log10(bar_high / bar_low))] {
     v = t * 10.0**e                                 # not over the numbers of the ends

@@ -3,11 +3,14 @@
 # Also: layers[g], heads[g], source[g]; low[m], high[m]; heading, about.
 strip(g) = layers[g] * 22 < 88 ? 88 : layers[g] * 22 > 660 ? 660 : layers[g] * 22
 width = 1200
-height = 160
-do for [g=1:groups] { height = height + strip(g) + 96 }
+body = 48; legend = 0
+do for [g=1:groups] { body = body + strip(g) + 96 }
 rows = 4
 do for [g=1:groups] { rows = rows + layers[g] + 6 }
 load plots."/style.gp"
+subtitle = "Bound: for any input and any two positions, before any cap. ". \
+    "Form: of the rows as they are stored. Colours: by panel."
+load plots."/page.gp"
 unset grid
 set yrange [*:*] reverse
 
@@ -29,16 +32,12 @@ if (text_term) {
 }
 
 array title_of[3] = ["bound on |logit|", "spectral norm of w_q^T w_k", "SVD entropy of w_q^T w_k"]
-y_of(pixels) = 1 - pixels * 1.0 / height
 set multiplot
-set label 100 "{/:Bold ".heading."}" at screen 0.035,y_of(32) font ",17" tc rgb ink
-set label 101 "Bound: for any input and any two positions, before any cap. ". \
-    "Form: of the rows as they are stored. Colours: by panel." at screen 0.035,y_of(60) font ",12" tc rgb soft noenhanced
 set border 15 lw 0.8
-set xtics font ",10" scale 0.3; set ytics font ",10" scale 0.3
-set cbtics font ",10" scale 0.4
+set xtics font ",11" scale 0.3; set ytics font ",11" scale 0.3
+set cbtics font ",11" scale 0.4
 set colorbox user
-top_edge = 132
+top_edge = top + 24
 do for [g=1:groups] {
   set tmargin at screen y_of(top_edge)
   set bmargin at screen y_of(top_edge + strip(g))
@@ -60,7 +59,7 @@ do for [g=1:groups] {
     }
     plot $data index 3*(g-1)+m-1 using 1:2:3 with image notitle
     unset label 2
-    unset for [k=100:101] label k
+    load plots."/head_off.gp"
   }
   top_edge = top_edge + strip(g) + 96
 }

@@ -5,8 +5,10 @@
 log_y = int(logarithmic); drawn_curves = int(has_curves) && curve_high == curve_high
 has_level = level == level
 values_height = 90 + 34 * groups + (has_level ? 12 : 0)  # the level's label stands above
-width = 620; height = (drawn_curves ? 330 : 0) + values_height
+width = 620
 load plots."/style.gp"
+body = (drawn_curves ? 330 : 0) + values_height - 18
+load plots."/page.gp"                              # no head: the page of the ledger has it
 value_room = log_y ? 1.25 : (value_high > value_low ? 0.08 * (value_high - value_low) : value_high == 0 ? 1 : 0.1 * abs(value_high))
 
 set multiplot
@@ -32,7 +34,9 @@ if (drawn_curves) {
   set xlabel "training step" offset 0,0.5
   set ylabel curve_label offset 0.6,0 noenhanced font (strlen(curve_label) > 36 ? ",10" : "")
   plot for [g=1:groups] $curves index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
-       for [g=1:groups] $curves index g-1 using 1:(inside($3)) with lines lw 2 lc rgb colour[g] notitle
+       for [g=1:groups] $curves index g-1 using 1:3 with lines lw 2 lc rgb colour[g] notitle, \
+       for [g=1:groups] $curves index g-1 using 1:(mark($5 > y_top, $1/last_step, y_top)) with points pt 9 ps 0.6 lc rgb colour[g] notitle, \
+       for [g=1:groups] $curves index g-1 using 1:(mark($4 < y_bottom, $1/last_step, y_bottom)) with points pt 11 ps 0.6 lc rgb colour[g] notitle
   unset logscale y; set format y; set ytics autofreq; unset xlabel; unset ylabel
 }
 

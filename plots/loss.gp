@@ -1,104 +1,136 @@
 # loss.gp - training loss, validation loss, and where each group ends
 # Data: $train and $val, one block a group: step n mean lo hi; $final, one block a group: the last validation
 # loss of every seed (no block content where there is none).
-# Also: train_least[g] val_least[g], the least lo of each band; train_last[g] val_last[g], where each curve ends;
-# final_mean[g] final_lo[g] final_hi[g]; loss_low, loss_high (of the training loss),
-# final_low, final_high; last_of_all; loss_floor (NaN: not known); has_val; bin_steps; heading, about.
-width = 1240; height = 560
+# Also: train_last[g] val_last[g], where each curve ends; final_mean[g] final_lo[g] final_hi[g]; low, high (of the axis of
+# the curves), all_low, all_high (of all of them, the start included); final_low, final_high, final_all_low,
+# final_all_high; log_y; last_of_all; loss_floor (NaN: not known); has_val; bin_steps; heading, about.
+width = 1240
 load plots."/style.gp"
+log_y = int(log_y)
+if (log_y) { y_low = low / 1.1; y_high = high * 1.1 } \
+else { room = 0.07 * (high - low) + 1e-3 * abs(high) + 1e-9; y_low = low - room; y_high = high + room }
+if (has_val) {
+  room = 0.08 * (final_high - final_low) + 1e-3 * abs(final_high) + 1e-9
+  final_least = final_low - room; final_most = final_high + room
+} else { final_least = -1e300; final_most = 1e300; final_all_low = 0.0; final_all_high = 0.0 }
+is_cut = all_low < y_low || all_high > y_high || final_all_low < final_least || final_all_high > final_most
+legend = narrow
+each = narrow ? 240 : 430                            # of the panels, tics included
+body = narrow && has_val ? 3 * each : each
+subtitle = sprintf("Line: %s%s%s", over_seeds("mean"), most_seeds > 1 ? \
+    "; band and bar: 95 % interval of the mean (Student's t); small dots: ".one_is."s." : "; dot: that ".one_is.".", \
+    is_cut ? marks_text : "")
+load plots."/page.gp"
+each = narrow && has_val ? body / 3.0 : body
 set xrange [0:last_of_all]
+if (log_y) { set logscale y }
 
 if (text_term) {
   set title heading
   set xlabel "training step"
   unset grid; set key on outside top center horizontal
-  set yrange [loss_low:loss_high]
+  set yrange [y_low:y_high]
   plot for [g=1:groups] $train index g-1 using 1:3 with lines lc g title name(g)
   exit
 }
 
 set multiplot
-set label 100 "{/:Bold ".heading."}" at screen 0.03,0.945 font ",17" tc rgb ink
-set label 101 sprintf("Line: %s%s", over_seeds("mean"), most_seeds > 1 ? \
-    "; band and bar: 95 % interval of the mean (Student's t); small dots: ".one_is."s." : "; dot: that ".one_is.".") \
-    at screen 0.03,0.897 font ",12" tc rgb soft noenhanced
-set label 102 about at screen 0.03,0.860 font ",12" tc rgb soft noenhanced
-
-set tmargin at screen 0.77; set bmargin at screen 0.115
 set xlabel "training step" offset 0,0.4
-set yrange [loss_low:loss_high]
+set yrange [y_low:y_high]
 set xtics 0,tic_of_steps(last_of_all),0.95*last_of_all
+inside(y) = clamp(y, y_low, y_high)
 
-# bands: nothing where all of it lies above the frame (but not nothing at all, which gnuplot complains of)
-lower(y, least) = y > loss_high && least <= loss_high ? NaN : clamp(y, loss_low, loss_high)
-upper(y) = clamp(y, loss_low, loss_high)
-
-# --- A: training loss
-# columns of panels: A and B share an axis, C has its own and the names at its right
-edge = edge_beside(has_val ? 0.88 : 0.86)
-left = 0.075; small = 0.105                        # width of C
-wide = (edge - small - 0.085 - 0.025 - left) / 2
-set lmargin at screen left; set rmargin at screen has_val ? left + wide : edge
-loss_unit = "loss  (nat per token)"
+# columns of panels, or rows of a narrow page: A and B share an axis, C has its own and the names at its right
+edge = width * edge_beside(has_val ? 0.88 : 0.86)
+left = 93; small = narrow ? width - left - 16 : 130       # width of C
+wide = narrow ? width - left - 16 : (edge - small - 105 - 31 - left) / 2.0
+if (!has_val) { wide = edge - left }
+right_of_a = left + wide
+set lmargin at screen x_of(left); set rmargin at screen x_of(right_of_a)
+set tmargin at screen y_of(top + 20); set bmargin at screen y_of(top + each - 64)
+loss_unit = log_y ? "loss  (nat per token, log scale)" : "loss  (nat per token)"
+if (narrow) { loss_unit = "loss  (nat)" }
 set ylabel loss_unit offset 0.6,0
 set label 1 bin_steps > 1 ? sprintf("training, mean of %d recorded steps", bin_steps) : "training" \
-    at graph 0.0,1.045 font ",12" tc rgb "#444444"
-if (loss_floor == loss_floor) {
+    at graph 0,1 offset 0,0.7 font ",12" tc rgb "#444444"
+if (loss_floor == loss_floor && loss_floor > y_low && loss_floor < y_high) {
   set arrow 1 from graph 0,first loss_floor to graph 1,first loss_floor nohead lc rgb faint dt (8,6) lw 1 back
-  set label 2 "entropy rate of the data" at graph 0.99,first loss_floor offset 0,-0.6 right font ",10" \
+  set label 2 "entropy rate of the data" at graph 0.99,first loss_floor offset 0,(narrow ? 0.6 : -0.6) right font ",11" \
       tc rgb faint
 }
-if (!has_val) {
+if (!has_val && !narrow) {
   ends = groups; array end[ends]
-  do for [g=1:groups] { end[g] = train_last[g] }
-  gap = (loss_high - loss_low) * 0.05; bottom = loss_low; top = loss_high
+  do for [g=1:groups] { end[g] = log_y ? log10(train_last[g]) : train_last[g] }
+  low_end = log_y ? log10(y_low) : y_low; high_end = log_y ? log10(y_high) : y_high; gap = (high_end - low_end) * 0.05
   load plots."/spread.gp"
   do for [g=1:groups] {
-    set label 20+g name(g) at first last_of_all,at[g] offset 0.8,0 left tc rgb colour[g] font ",12" noenhanced
+    set label 20+g name(g) at graph 1.01,first (log_y ? 10**at[g] : at[g]) left tc rgb colour[g] font ",12" noenhanced
   }
 }
-plot for [g=1:groups] $train index g-1 using 1:(lower($4, train_least[g])):(upper($5)) \
-         with filledcurves fc rgb band(g) notitle, \
-     for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle
-unset for [k=100:102] label k
+plot for [g=1:groups] $train index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
+     for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle, \
+     for [g=1:groups] $train index g-1 using 1:(mark($5 > y_high, $1/last_of_all, y_high)) with points pt 9 ps 0.7 \
+         lc rgb colour[g] notitle, \
+     for [g=1:groups] $train index g-1 using 1:(mark($4 < y_low, $1/last_of_all, y_low)) with points pt 11 ps 0.7 \
+         lc rgb colour[g] notitle
+load plots."/head_off.gp"
 if (has_val) {
   # --- B: validation loss
-  unset ylabel; unset label 2
-  set lmargin at screen left + wide + 0.025; set rmargin at screen left + 2 * wide + 0.025
-  set label 1 "validation" at graph 0.0,1.045 font ",12" tc rgb "#444444"
-  set format y ""
-  plot for [g=1:groups] $val index g-1 using 1:(lower($4, val_least[g])):(upper($5)) \
-         with filledcurves fc rgb band(g) notitle, \
+  unset label 2
+  if (narrow) {
+    set tmargin at screen y_of(top + each + 20); set bmargin at screen y_of(top + 2 * each - 64)
+  } else {
+    unset ylabel
+    set lmargin at screen x_of(right_of_a + 31); set rmargin at screen x_of(right_of_a + 31 + wide)
+    set format y ""
+  }
+  set label 1 "validation" at graph 0,1 offset 0,0.7 font ",12" tc rgb "#444444"
+  plot for [g=1:groups] $val index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
+           lc rgb colour[g] notitle, \
+       for [g=1:groups] $val index g-1 using 1:(mark($5 > y_high, $1/last_of_all, y_high)) with points pt 9 ps 0.7 \
+           lc rgb colour[g] notitle, \
+       for [g=1:groups] $val index g-1 using 1:(mark($4 < y_low, $1/last_of_all, y_low)) with points pt 11 ps 0.7 \
            lc rgb colour[g] notitle
   # --- C: the end, enlarged
-  set lmargin at screen edge - small; set rmargin at screen edge
-  set ylabel loss_unit offset 0.6,0
+  if (narrow) {
+    set tmargin at screen y_of(top + 2 * each + 20); set bmargin at screen y_of(height - 20)
+  } else { set lmargin at screen x_of(edge - small); set rmargin at screen x_of(edge) }
+  set ylabel narrow ? loss_unit : "loss  (nat per token)" offset 0.6,0
   unset xlabel; unset arrow 1
-  unset xtics
+  unset xtics; unset logscale y
   set format y "%g"
   set ytics font ",11"
-  set yrange [final_low:final_high]
+  set yrange [final_least:final_most]
   set xrange [0.4:groups+0.6]
-  if (loss_floor == loss_floor && loss_floor > final_low) {
+  if (loss_floor == loss_floor && loss_floor > final_least && loss_floor < final_most) {
     set arrow 1 from graph 0,first loss_floor to graph 1,first loss_floor nohead lc rgb faint dt (8,6) back
   }
-  set label 1 "last validation loss" at graph 0.0,1.045 font ",12" tc rgb "#444444"
-  gap = (final_high - final_low) * 0.045
-  bottom = final_low; top = final_high
-  ends = groups; array end[ends]
-  do for [g=1:groups] { end[g] = final_mean[g] }
-  load plots."/spread.gp"
-  do for [g=1:groups] {
-    set label 20+g name(g) at graph 1,first at[g] offset 0.8,0 left font ",12" tc rgb colour[g] noenhanced
+  set label 1 "last validation loss" at graph 0,1 offset 0,0.7 font ",12" tc rgb "#444444"
+  if (!narrow) {
+    gap = (final_most - final_least) * 0.045
+    low_end = final_least; high_end = final_most
+    ends = groups; array end[ends]
+    do for [g=1:groups] { end[g] = final_mean[g] }
+    load plots."/spread.gp"
+    do for [g=1:groups] {
+      set label 20+g name(g) at graph 1,first at[g] offset 0.8,0 left font ",12" tc rgb colour[g] noenhanced
+    }
   }
   ended(g) = final_mean[g] == final_mean[g]
-  at_end(y) = y == y ? y : final_low
+  # nothing of a group without an end, but not a plot without a point, which gnuplot complains of
+  at_end(y) = y == y ? clamp(y, final_least, final_most) : final_least
+  shown(g) = ended(g) && final_mean[g] >= final_least && final_mean[g] <= final_most
+  set errorbars 0
   plot for [g=1:groups] $final index g-1 using (g-0.22):1 with points pt 7 ps (ended(g) ? 0.5 : 0) \
            lc rgb colour[g] notitle, \
        for [g=1:groups] "+" using (g+0.08):(at_end(final_mean[g])):(at_end(final_lo[g])): \
            (at_end(final_hi[g])) every ::0::0 with yerrorbars \
-           pt 7 ps (ended(g) ? 1.1 : 0) lw 1.6 lc rgb colour[g] notitle
+           pt 7 ps (shown(g) ? 1.1 : 0) lw 1.6 lc rgb colour[g] notitle, \
+       for [g=1:groups] "+" using (g+0.08):(final_hi[g] > final_most ? final_most : NaN) every ::0::0 \
+           with points pt 9 ps 0.9 lc rgb colour[g] notitle, \
+       for [g=1:groups] "+" using (g+0.08):(final_lo[g] < final_least ? final_least : NaN) every ::0::0 \
+           with points pt 11 ps 0.9 lc rgb colour[g] notitle
 }
 unset multiplot
 set output

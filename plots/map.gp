@@ -7,8 +7,20 @@ across = groups < 3 ? groups : 3
 down = (groups + across - 1) / across
 panel_wide = x_values * cell_wide; panel_high = y_values * cell_high
 wide_each = panel_wide + 100; high_each = panel_high + 96
-width = 160 + across * wide_each < 760 ? 760 : 160 + across * wide_each; height = 140 + down * high_each
+width = 160 + across * wide_each < 760 ? 760 : 160 + across * wide_each
 load plots."/style.gp"
+if (narrow) {                                        # as many panels across as the page carries, and smaller cells
+  do for [n=3:1:-1] { if (n <= groups && (across > groups || 160 + n * (x_values * 44 + 100) > width)) { across = n > 1 ? n - 1 : 1 } }
+  down = (groups + across - 1) / across
+  cell_wide = clamp((width - 160.0 - 100 * (across - 1)) / (across * x_values), 24, 74); panel_wide = x_values * cell_wide
+  wide_each = panel_wide + 100
+}
+body = down * high_each; legend = 0
+subtitle = times ? "Cell: median (Kaplan and Meier), runs that never got there counted; ×: every run failed." : \
+    sprintf("Cell: %s; ×: every run diverged or blew up, (k×): k of them.", \
+            most_seeds == 1 ? "one run" : (log_z ? "geometric mean" : "mean")." over the runs")
+load plots."/page.gp"
+top_edge = top + 22
 
 drawn = ""                                           # a panel without a value is none
 do for [g=1:groups] { stats $cells index g-1 using 3 nooutput; if (STATS_records > 0) { drawn = drawn." ".g } }
@@ -29,19 +41,11 @@ if (text_term) {
   exit
 }
 
-x_of(pixels) = pixels * 1.0 / width
-y_of(pixels) = 1 - pixels * 1.0 / height
 set datafile missing                                # a NaN is a cell, too
 set multiplot
-set label 100 heading at screen x_of(35),y_of(32) font "DejaVu Sans:Bold,17" tc rgb ink noenhanced
-set label 101 times ? "Cell: median (Kaplan and Meier), runs that never got there counted; ×: every run failed." : \
-    sprintf("Cell: %s; ×: every run diverged or blew up, (k×): k of them.", \
-            most_seeds == 1 ? "one run" : (log_z ? "geometric mean" : "mean")." over the runs") \
-    at screen x_of(35),y_of(58) font ",12" tc rgb soft noenhanced
-set label 102 about at screen x_of(35),y_of(79) font ",12" tc rgb soft noenhanced
 unset grid
 set border 15 lw 0.8
-set cbtics font ",10" scale 0.4
+set cbtics font ",11" scale 0.4
 bar_low = low; bar_high = high; bar_linear = !log_z; bar_free = 14.0 / clamp(panel_high, 90, 420)
 load plots."/bar.gp"
 set xrange [-0.5:x_values-0.5]; set yrange [-0.5:y_values-0.5]
@@ -49,16 +53,16 @@ set xtics () font ",11" scale 0 noenhanced; do for [i=1:x_values] { set xtics ad
 set ytics () font ",11" scale 0 noenhanced; do for [i=1:y_values] { set ytics add (y_value[i] i-1) }
 set style fill solid border lc rgb "white"
 do for [g=1:groups] {
-  left = 100 + ((g - 1) % across) * wide_each; top = 138 + ((g - 1) / across) * high_each
+  left = 100 + ((g - 1) % across) * wide_each; panel_top = top_edge + ((g - 1) / across) * high_each
   set lmargin at screen x_of(left); set rmargin at screen x_of(left + panel_wide)
-  set tmargin at screen y_of(top); set bmargin at screen y_of(top + panel_high)
+  set tmargin at screen y_of(panel_top); set bmargin at screen y_of(panel_top + panel_high)
   set xlabel x_name offset 0,0.3 noenhanced
   if ((g - 1) % across == 0) { set ylabel y_name offset 0.4,0 noenhanced } else { unset ylabel }
   if (groups > 1) { set label 1 name(g) at graph 0,1 offset 0,0.6 font ",12" tc rgb colour[g] noenhanced }
   if (g == 1) {
     bar = clamp(panel_high, 90, 420)
-    set colorbox user origin x_of(left + across * wide_each - 68),y_of(top + bar) size x_of(13),1.0*bar/height noborder
-    set label 2 z_name at screen x_of(left + across * wide_each - 68),y_of(top - 14) font ",11" tc rgb ink noenhanced
+    set colorbox user origin x_of(left + across * wide_each - 68),y_of(panel_top + bar) size x_of(13),1.0*bar/height noborder
+    set label 2 z_name at screen x_of(left + across * wide_each - 68),y_of(panel_top - 14) font ",11" tc rgb ink noenhanced
   } else { unset colorbox }
   plot $cells index g-1 using 1:2:(0.5):(0.5) with boxxyerror fc rgb "#EEEEEE" notitle, \
        $cells index g-1 using ($3 == $3 ? $1 : NaN):2:(0.5):(0.5):3 with boxxyerror fc palette notitle, \
@@ -67,7 +71,7 @@ do for [g=1:groups] {
          with labels font ",11" tc rgb "white" noenhanced notitle, \
        $cells index g-1 using 1:2:($3 == $3 && where($3) >= 0.6 ? digits($3).($5 > 0 ? sprintf(" (%d×)", $5) : "") : "") \
          with labels font ",11" tc rgb ink noenhanced notitle
-  unset for [k=100:102] label k
+  load plots."/head_off.gp"
   unset label 2
 }
 unset multiplot

@@ -1,6 +1,6 @@
 # spread.gp - heights for labels at the ends of curves
 # In: end[i], i = 1..ends, the height of each curve's end (axis units; log10 of them on a log axis), gap,
-# bottom and top. Out: at[i], near end[i], in the same order, no two nearer than gap, inside [bottom, top].
+# low_end and high_end. Out: at[i], near end[i], in the same order, no two nearer than gap, inside [low_end, high_end].
 array at[ends]
 array order[ends]
 do for [i=1:ends] { order[i] = i }
@@ -10,13 +10,13 @@ do for [i=2:ends] {
     if (end[above] < end[below]) { order[k-1] = above; order[k] = below }
   }
 }
-do for [i=1:ends] { at[i] = clamp(end[i], bottom, top) }
+do for [i=1:ends] { at[i] = clamp(end[i], low_end, high_end) }
 do for [turn=1:200] {
   do for [i=2:ends] {
     below = order[i-1]; above = order[i]
     lack = gap - (at[above] - at[below])
     if (lack > 0) { at[above] = at[above] + lack / 2; at[below] = at[below] - lack / 2 }
   }
-  if (at[order[1]] < bottom) { at[order[1]] = bottom }
-  if (at[order[ends]] > top) { at[order[ends]] = top }
+  if (at[order[1]] < low_end) { at[order[1]] = low_end }
+  if (at[order[ends]] > high_end) { at[order[ends]] = high_end }
 }

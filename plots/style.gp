@@ -1,13 +1,17 @@
-# style.gp - the house style: terminal, colours, axes (gnuplot 5.4 and 6.0)
+# style.gp - the house style: colours, names, sizes, axes (gnuplot 5.4 and 6.0)
 #
-# A figure script sets width and height, loads this file, and draws. `maxlogit plot` gives before that:
-#   term          png, svg, dumb (text on the terminal) or dumbansi (the same in colour)
+# A figure script sets width (pixels), loads this file, sets body (the height below the head) and subtitle, loads
+# page.gp, and draws. `maxlogit plot` gives before that:
+#   term          png, svg, pdf, dumb (text on the terminal) or dumbansi (the same in colour)
 #   out           file to write; empty: standard output
 #   columns rows  size of a text figure
+#   page_width page_height   inches on paper; 0: as the figure has it
+#   page_font     family; page_title: 0 without heading and explanation
 #   groups        number of groups of runs; a group's runs differ only in their seed
 #   kind[g]       what a group is: a preset's name, or optimizer+stabilizers
 #   rest[g]       what else tells it from others (" lr=0.01"), or empty
 #   note[g]       how many of its runs failed or have not finished (" (1 of 3 diverged)"), or empty
+#   shade[g]      where groups of a kind differ in one number alone: their place by it, from 0 to 1; else NaN
 #   clipped[g]    1 where a stabiliser is on: drawn solid; the others are dashed
 #   seeds[g]      number of runs that are drawn: not those that failed, unless all did
 #   one_is        "run" where those of a group differ in more than their seed; else, and where it is missing, "seed"
@@ -16,14 +20,14 @@
 set encoding utf8
 set datafile missing "NaN"
 text_term = term eq "dumb" || term eq "dumbansi"
-
-if (term eq "png")      set terminal pngcairo size width,height font "DejaVu Sans,13" linewidth 1.4 butt \
-                            enhanced
-if (term eq "svg")      set terminal svg size width,height font "DejaVu Sans,13" linewidth 1.4 butt enhanced \
-                            background "white" standalone
-if (term eq "dumb")     set terminal dumb mono size columns,rows noenhanced
-if (term eq "dumbansi") set terminal dumb ansi size columns,rows noenhanced
-if (out ne "") set output out
+if (!exists("page_width")) { page_width = 0.0; page_height = 0.0; page_font = ""; page_title = 1 }
+family = page_font eq "" ? "DejaVu Sans" : page_font
+# On paper the least text, of size 11 here, is to have 6 pt: so many of these pixels an inch. In a column names stand
+# above the panels, not beside the curves.
+inch = 176.0
+if (page_width > 0) { width = page_width * inch }
+narrow = width < 760
+decades_format = page_width > 0 ? "%g" : "10^{%L}"   # exponents would be smaller
 
 # --- a fixed colour for each preset (Okabe-Ito); any other group takes the next spare one -----------------
 known_kind   = "adam     adamclip muon     muonclip"
@@ -35,30 +39,52 @@ known(k) = sum [i=1:words(known_kind)] (word(known_kind, i) eq k ? i : 0)
 earlier(g) = g < 2 ? 0 : sum [i=1:g-1] (kind[i] eq kind[g])
 spare(n) = int(word(spare_colour, 1 + (n - 1) % words(spare_colour)))
 
+# a number in place of names has a sequence: of one kind viridis, of several each kind's colour, paler and paler
+ramp = "0x440154 0x472D7B 0x3B528B 0x2C728E 0x21918C 0x28AE80 0x5EC962 0xADDC30"
+part(c, k) = (int(c) / 256**k) % 256
+mixed(a, b, t) = sum [k=0:2] (int(part(a, k) + t * (part(b, k) - part(a, k)) + 0.5) * 256**k)
+on_ramp(t) = t >= 1 ? int(word(ramp, words(ramp))) : \
+    mixed(int(word(ramp, 1 + int(t * 7))), int(word(ramp, 2 + int(t * 7))), t * 7 - int(t * 7))
+shaded(g) = exists("shade") ? shade[g] == shade[g] : 0
+one_kind = groups > 1
+do for [g=1:groups] { if (kind[g] ne kind[1] || rest[g] eq "") { one_kind = 0 } }
+first_of(g) = sum [i=1:g] (kind[i] eq kind[g] && earlier(i) == 0 ? i : 0)
+
 array colour[groups]
 spares = 0
 do for [g=1:groups] {
-  if (known(kind[g]) > 0 && earlier(g) == 0) {
+  if (shaded(g) && (one_kind || rest[g] eq "")) {
+    colour[g] = on_ramp(shade[g])
+  } else { if (shaded(g) && earlier(g) > 0) {
+    colour[g] = mixed(colour[first_of(g)], 0xFFFFFF, 0.55 * shade[g])
+  } else { if (known(kind[g]) > 0 && earlier(g) == 0) {
     colour[g] = int(word(known_colour, known(kind[g])))
   } else {
     spares = spares + 1
     colour[g] = spare(spares)
-  }
+  } } }
 }
 band(g) = colour[g] + 0xCC000000                     # 80 % transparent
-full_name(g) = (known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]).rest[g]
+kind_name(g) = known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]
+full_name(g) = one_kind ? substr(rest[g], 2, strlen(rest[g])) : kind_name(g).rest[g]
 room_of(g) = 38 - strlen(note[g])
 name(g) = (strlen(full_name(g)) > room_of(g) ? full_name(g)[1:room_of(g)-1]."…" : full_name(g)).note[g]
 set dashtype 11 (14,7)
 dash(g) = clipped[g] ? 1 : 11
 
-# filledcurves may run over the frame: give it no value outside
+# filledcurves may run over the frame: give it no value outside. A triangle at the edge marks what goes on beyond it, at
+# most 40 on an axis.
 clamp(y, low_, high_) = y < low_ ? low_ : y > high_ ? high_ : y
+marked = 9.0                                         # where on the axis the last one stands; another curve begins before it
+mark(is_beyond, share, at) = is_beyond && (share <= marked || floor(share * 40) != floor(marked * 40)) ? \
+    (marked = share, at) : NaN
+marks_text = " ▲▼: goes on beyond the frame."
+cut_text(low_, high_) = all_low < low_ || all_high > high_ ? marks_text : ""
 
 # the longest name, and the right edge (screen) that leaves room for it beside the curves
 longest = 0
 do for [g=1:groups] { if (strlen(name(g)) > longest) { longest = strlen(name(g)) } }
-edge_beside(most) = clamp(1 - (30 + 9.2 * longest) / width, 0.6, most)
+edge_beside(most) = narrow ? 1 - 14.0 / width : clamp(1 - (30 + 9.2 * longest) / width, 0.6, most)
 
 # "3 seeds", or "2 to 3 seeds" where groups differ
 if (!exists("one_is")) one_is = "seed"

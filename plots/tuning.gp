@@ -1,42 +1,44 @@
 # tuning.gp - what a key is tuned by: a curve an arm over the key's values, a panel for each of one or two keys
 # Data: $curves, a block for each arm of each key: x score beside (1: beside the best); $runs, likewise: x value, a line a
-# run. best_x[i], best_y[i] of block i; keys, key_name[k]; x1_low, x1_high, x2_low, x2_high; low, high (scores);
+# run. best_x[i], best_y[i] of block i; keys, key_name[k]; x1_low, x1_high, x2_low, x2_high; low, high (scores near the
+# best); all_low, all_high (of all that is drawn);
 # cross_x[i], cross_g[i], cross_k[i], points without a score (crosses); y_name, maximise, seeds_each.
 keys = int(keys); crosses = int(crosses); maximise = int(maximise)
-width = keys > 1 ? 1500 : 1000; height = 600
+width = keys > 1 ? 1500 : 1000
 load plots."/style.gp"
 log_y = low > 0 && high / low > 8
-if (log_y) { bottom = low / (high / low)**0.16; top = high * (high / low)**0.1 } \
-else { room = high > low ? 0.1 * (high - low) : high != 0 ? abs(high) * 0.1 : 1; bottom = low - 1.8 * room; top = high + room }
+if (log_y) { bottom = low / (high / low)**0.16; top_y = high * (high / low)**0.1 } \
+else { room = high > low ? 0.1 * (high - low) : high != 0 ? abs(high) * 0.1 : 1; bottom = low - 1.8 * room; top_y = high + room }
 heading = sprintf("%s by %s", y_name, keys > 1 ? key_name[1]." and ".key_name[2] : key_name[1])
+
+body = narrow ? 400 : 500; legend = narrow
+subtitle = sprintf("Mean of %d selection seeds, circles: runs; disc: the best (%s); ring: beside it; ×: a run diverged or has no value.%s%s", \
+    int(seeds_each), maximise ? "highest" : "lowest", keys > 1 ? " The other key is at its best." : "", cut_text(bottom, top_y))
+load plots."/page.gp"
 
 if (text_term) {
   set title heading noenhanced; set xlabel key_name[1] noenhanced; set logscale x; if (log_y) { set logscale y }
-  set yrange [bottom:top]; unset grid; set key on outside top center horizontal
+  set yrange [bottom:top_y]; unset grid; set key on outside top center horizontal
   plot for [g=1:groups] $curves index g-1 using 1:2 with linespoints lc g title name(g), \
        for [g=1:groups] "+" using (best_x[g]):(best_y[g]) every ::0::0 with points pt 3 lc g notitle
   exit
 }
 
-set label 100 heading at screen 0.03,0.955 font "DejaVu Sans:Bold,17" tc rgb ink noenhanced
-set label 101 sprintf("Mean of %d selection seeds, circles: runs; disc: the best (%s); ring: beside it; ×: a run diverged or has no value. What is far off stands at the edge.%s", \
-    int(seeds_each), maximise ? "highest" : "lowest", keys > 1 ? " The other key is at its best." : "") \
-    at screen 0.03,0.905 font ",12" tc rgb soft noenhanced
 set multiplot
 set logscale x
 if (log_y) { set logscale y }
-set yrange [bottom:top]; set format x "%g"; set format y "%g"
+set yrange [bottom:top_y]; set format x "%g"; set format y "%g"
 edge = edge_beside(0.84)
-panel = (edge - 0.08 - (keys - 1) * 0.05) / keys
-inside(y) = y == y ? clamp(y, bottom, top) : NaN
-level(share) = log_y ? bottom * (top / bottom)**share : bottom + share * (top - bottom)
+margin = 80.0 / width
+panel = (edge - margin - (keys - 1) * 0.05) / keys
+level(share) = log_y ? bottom * (top_y / bottom)**share : bottom + share * (top_y - bottom)
 do for [k=1:keys] {
-  unset arrow; if (k > 1) { unset label 100; unset label 101 }     # once, not a layer a panel
+  if (k > 1) { unset arrow; load plots."/head_off.gp" }            # once, not a layer a panel
   x_low = k == 1 ? x1_low : x2_low; x_high = k == 1 ? x1_high : x2_high
   room_x = x_high > x_low ? (x_high / x_low)**0.06 : 2
   set xrange [x_low/room_x:x_high*room_x]
-  set lmargin at screen 0.08 + (k - 1) * (panel + 0.05); set rmargin at screen 0.08 + (k - 1) * (panel + 0.05) + panel
-  set bmargin at screen 0.125; set tmargin at screen 0.84
+  set lmargin at screen margin + (k - 1) * (panel + 0.05); set rmargin at screen margin + (k - 1) * (panel + 0.05) + panel
+  set bmargin at screen y_of(height - 74); set tmargin at screen y_of(top)
   set xlabel key_name[k]."  (log scale)" offset 0,0.2 noenhanced
   if (k == 1) { set ylabel y_name.(log_y ? "  (log scale)" : "") offset 0.4,0 noenhanced } else { unset ylabel }
   if (log10(x_high / x_low) < 3.5) {
@@ -50,7 +52,7 @@ do for [k=1:keys] {
       set label 200+g sprintf("%g", best_x[i]) at first best_x[i],first level(0.03 + 0.045 * ((g - 1) % 4)) offset 0.6,0 left \
           font ",11" tc rgb colour[g] noenhanced
     } else { unset label 200+g }
-    if (k == keys) {
+    if (k == keys && !narrow) {
       set label 300+g name(g) at graph 1.03,graph 0.95 - 0.06 * (g - 1) left font ",12" tc rgb colour[g] noenhanced
     }
   }
@@ -60,10 +62,12 @@ do for [k=1:keys] {
       set label 400+c "×" at first cross_x[c],graph 0.975 - 0.02 * (cross_g[c] - 1) center font ",14" tc rgb colour[int(cross_g[c])]
     }
   }
-  plot for [g=1:groups] $runs index (k-1)*groups+g-1 using 1:(inside($2)) with points pt 6 ps 0.45 lc rgb colour[g] notitle, \
-       for [g=1:groups] $curves index (k-1)*groups+g-1 using 1:(inside($2)) with lines lw 2 lc rgb colour[g] notitle, \
-       for [g=1:groups] $curves index (k-1)*groups+g-1 using 1:($3 > 0 ? inside($2) : NaN) with points pt 6 ps 1.7 lw 1.6 lc rgb colour[g] notitle, \
-       for [g=1:groups] "+" using (best_x[(k-1)*groups+g]):(inside(best_y[(k-1)*groups+g])) every ::0::0 with points pt 7 ps 1.7 lc rgb colour[g] notitle
+  plot for [g=1:groups] $runs index (k-1)*groups+g-1 using 1:2 with points pt 6 ps 0.45 lc rgb colour[g] notitle, \
+       for [g=1:groups] $curves index (k-1)*groups+g-1 using 1:2 with lines lw 2 lc rgb colour[g] notitle, \
+       for [g=1:groups] $curves index (k-1)*groups+g-1 using 1:($3 > 0 ? $2 : NaN) with points pt 6 ps 1.7 lw 1.6 lc rgb colour[g] notitle, \
+       for [g=1:groups] "+" using (best_x[(k-1)*groups+g]):(best_y[(k-1)*groups+g]) every ::0::0 with points pt 7 ps 1.7 lc rgb colour[g] notitle, \
+       for [g=1:groups] $runs index (k-1)*groups+g-1 using 1:($2 > top_y ? top_y : NaN) with points pt 9 ps 0.9 lc rgb colour[g] notitle, \
+       for [g=1:groups] $runs index (k-1)*groups+g-1 using 1:($2 < bottom ? bottom : NaN) with points pt 11 ps 0.9 lc rgb colour[g] notitle
 }
 unset multiplot
 set output

@@ -100,15 +100,42 @@ void gnuplot_axis(FILE *f, const char *name, const char *quantity, const char *u
   memory_free(text.text);
 }
 
+/* "lr=0.01" alone: the length of its key, and the number; 0: it is something else. */
+static size_t key_of(const struct gnuplot_group *g, double *value)
+{
+  const char *text = *g->rest ? g->rest + (*g->rest == ' ') : g->kind, *equals = strchr(text, '=');
+  char *end;
+  if (!equals || equals == text || strchr(text, ' ')) return 0;
+  *value = strtod(equals + 1, &end);
+  return end == equals + 1 || *end || !isfinite(*value) ? 0 : (size_t)(equals - text);
+}
+
+static double shade_of(const struct gnuplot_group *group, int count, int g)
+{
+  double own, other;
+  int alike = 0, below = 0;
+  const size_t length = key_of(&group[g], &own);
+  for (int i = 0; i < count && length; i++) {
+    const int same_place = !*group[i].rest == !*group[g].rest;
+    const int same_kind = !*group[g].rest || !strcmp(group[i].kind, group[g].kind);
+    if (same_place && same_kind && key_of(&group[i], &other) == length &&
+        (*group[g].rest ? !strncmp(group[i].rest, group[g].rest, length + 1)
+                        : !strncmp(group[i].kind, group[g].kind, length)))
+      alike++, below += other < own;
+  }
+  return alike < 3 ? NAN : below / (alike - 1.0);
+}
+
 void gnuplot_groups(FILE *f, const struct gnuplot_group *group, int count)
 {
-  enum { TEXTS = 3, NUMBERS = 2 };
-  static const char *const names[TEXTS + NUMBERS] = {"kind", "rest", "note", "seeds", "clipped"};
+  enum { TEXTS = 3, NUMBERS = 3 };
+  static const char *const names[TEXTS + NUMBERS] = {"kind", "rest", "note", "seeds", "clipped", "shade"};
   const char **text = memory_new(TEXTS * (size_t)count, sizeof *text);
   double *number = memory_new(NUMBERS * (size_t)count, sizeof *number);
   for (int g = 0; g < count; g++) {
     text[g] = group[g].kind, text[count + g] = group[g].rest, text[2 * count + g] = group[g].note;
     number[g] = group[g].seeds, number[count + g] = group[g].clipped;
+    number[2 * count + g] = shade_of(group, count, g);
   }
   fprintf(f, "groups = %d\n", count);
   for (int i = 0; i < TEXTS; i++) gnuplot_texts(f, names[i], text + i * count, count);
@@ -122,6 +149,35 @@ void extent_see(struct extent *e, double value)
   if (!isfinite(value)) return;
   if (!(value >= e->low)) e->low = value;
   if (!(value <= e->high)) e->high = value;
+}
+
+void spread_see(struct spread *s, int counts, int logarithmic, double mean, double lo, double hi)
+{
+  const double numbers[] = {mean, lo, hi};
+  for (int i = 0; i < 3; i++) {
+    if (!isfinite(mean) || (logarithmic && !(numbers[i] > 0))) continue;
+    if (counts) extent_see(i ? &s->edge : &s->value, numbers[i]);
+    extent_see(&s->all, numbers[i]);
+  }
+}
+
+struct extent spread_axis(const struct spread *s, int logarithmic)
+{
+  struct extent e = s->value, low_high = {NAN, NAN, 0};
+  double reach = logarithmic ? fmax(e.high / e.low, 2) : e.high > e.low ? e.high - e.low : INFINITY;
+  if (isnan(e.low)) return e;
+  low_high.low = logarithmic ? e.low / reach : e.low - reach;
+  low_high.high = logarithmic ? e.high * reach : e.high + reach;
+  if (s->edge.low < e.low) e.low = fmax(s->edge.low, low_high.low);
+  if (s->edge.high > e.high) e.high = fmin(s->edge.high, low_high.high);
+  return e;
+}
+
+void spread_put(FILE *f, const struct spread *s, const struct extent *axis)
+{
+  extent_put(f, axis);
+  gnuplot_number(f, "all_low", s->all.low);
+  gnuplot_number(f, "all_high", s->all.high);
 }
 
 void extent_put(FILE *f, const struct extent *e)
@@ -145,7 +201,38 @@ static int size_from(const char *variable, int otherwise)
   return n >= 40 && n <= 1000 ? (int)n : otherwise;
 }
 
-void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char *out)
+static double inches(const char *text, char **end)
+{
+  static const struct {
+    const char *name;
+    double inches;
+  } units[] = {{"in", 1}, {"cm", 1 / 2.54}, {"mm", 1 / 25.4}, {"pt", 1 / 72.27}};
+  double x = strtod(text, end);
+  for (size_t i = 0; i < sizeof units / sizeof *units && *end != text; i++)
+    if (!strncmp(*end, units[i].name, 2)) {
+      *end += 2;
+      return x * units[i].inches;
+    }
+  return NAN;
+}
+
+int gnuplot_size(const char *text, struct gnuplot_page *page, struct error *error)
+{
+  char *end;
+  page->width = inches(text, &end), page->height = 0;
+  if (!isnan(page->width) && (*end == ',' || *end == 'x')) page->height = inches(end + 1, &end);
+  int fits =
+    page->width >= 1 && page->width <= 60 && page->height <= 60 && (page->height >= 1 || !page->height);
+  return fits && !*end
+           ? STATUS_OK
+           : error_set(error, STATUS_USAGE,
+                       "--size=%s: a width as 3.3in, or width and height as 3.3in,2.5in, is wanted, from "
+                       "1 to 60 inches (also cm, mm, pt)",
+                       text);
+}
+
+void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char *out,
+                      const struct gnuplot_page *page)
 {
   struct winsize size = {0};
   int tty = isatty(STDOUT_FILENO), known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
@@ -155,6 +242,11 @@ void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char
   gnuplot_text(f, "term", term);
   fprintf(f, "columns = %d\nrows = %d\n", known ? size.ws_col - 1 : size_from("COLUMNS", 100),
           known && size.ws_row > 20 ? size.ws_row - 2 : 32);
+  if (!page) return;
+  gnuplot_number(f, "page_width", page->width);
+  gnuplot_number(f, "page_height", page->height);
+  gnuplot_text(f, "page_font", page->font ? page->font : "");
+  fprintf(f, "page_title = %d\n", !page->no_title);
 }
 
 /* --- running ------------------------------------------------------------------------------------------- */
@@ -176,6 +268,25 @@ static char *whole(FILE *f, size_t *length)
   rewind(f);
   *length = fread(text, 1, (size_t)info.st_size, f);
   return text;
+}
+
+char *gnuplot_text_of(FILE *f, const char *name)
+{
+  size_t length;
+  char *all = whole(f, &length), wanted[64];
+  snprintf(wanted, sizeof wanted, "\n%s = '", name);
+  const char *at = strstr(all, wanted);
+  struct buffer text = {0};
+  if (at) buffer_add(&text, "%s", "");
+  for (at = at ? at + strlen(wanted) : ""; *at && *at != '\n'; at++) {
+    unsigned code;
+    if (!strncmp(at, "'.\"\\", 4) && sscanf(at + 4, "%3o", &code) == 1) /* as quote_path writes it */
+      buffer_add(&text, "%c", (int)code), at += 9;
+    else if (*at != '\'')
+      buffer_add(&text, "%c", *at);
+  }
+  memory_free(all);
+  return text.text;
 }
 
 /* That a curve has no point (of a head whose logits are all below zero, on a logarithmic axis) is no failure. */

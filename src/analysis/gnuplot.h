@@ -16,7 +16,8 @@ void gnuplot_tics(FILE *, const char *name, const char *const *texts, int count)
 /* What an axis is called: "quantity  (unit)", without a unit where it is 1. */
 void gnuplot_axis(FILE *, const char *name, const char *quantity, const char *unit);
 
-/* What plots/style.gp names and colours curves by: groups, and the arrays kind, rest, note, seeds, clipped. */
+/* What plots/style.gp names and colours curves by: groups, and the arrays kind, rest, note, seeds, clipped;
+   and shade, the place of one among three groups or more that differ in one number alone. */
 struct gnuplot_group {
   const char *kind, *rest, *note;
   double seeds, clipped;
@@ -30,10 +31,35 @@ struct extent {
 void extent_see(struct extent *, double value);
 void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 
+/* Means with their intervals. With few seeds an interval can be wider than everything else, so the axis has the
+   means, and intervals up to as far again as the means reach; the script marks what goes on beyond the frame.
+   A value that does not count (of a run that diverged) leaves the axis to the others, and is marked, too. */
+struct spread {
+  struct extent value, edge, all;
+};
+#define SPREAD_EMPTY ((struct spread){{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}})
+/* An edge that is not finite is that there is none. Of a logarithmic scale only positive numbers count. */
+void spread_see(struct spread *, int counts, int logarithmic, double mean, double lo, double hi);
+struct extent spread_axis(const struct spread *, int logarithmic);
+/* extent_put of the axis, and all_low and all_high: the ends of all that is drawn. */
+void spread_put(FILE *, const struct spread *, const struct extent *axis);
+
 /* The folder of the plot scripts (analysis/share.h; also: MAXLOGIT_PLOTS). */
 int gnuplot_scripts(const char *asked, char out[4096], struct error *);
-/* What style.gp wants to know: plots, term (png, svg, dumb), out, and columns and rows of the terminal. */
-void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out);
+/* What a picture is drawn for: inches (0: as the figure has it), the family of its letters (""), a heading or none. */
+struct gnuplot_page {
+  double width, height;
+  const char *font;
+  int no_title;
+};
+/* "3.3in", "8.4cm,6cm", "240pt": width, or both; from 1 to 60 inches. STATUS_USAGE says what is wanted. */
+int gnuplot_size(const char *text, struct gnuplot_page *, struct error *);
+/* What style.gp wants to know: plots, term (png, svg, pdf, dumb), out, the page (NULL: the figure's own), and columns
+   and rows of the terminal. */
+void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out,
+                      const struct gnuplot_page *);
+/* A text that was given as a variable of the script: new memory; NULL: it has none. */
+char *gnuplot_text_of(FILE *, const char *name);
 /* A file in memory, to write a script in: it needs no room on a disk, and has no name to be left behind. */
 FILE *gnuplot_file(struct error *);
 /* Run gnuplot on a script, from its beginning, and take what it draws on standard output: new memory. What it says on

@@ -54,6 +54,29 @@ char *run_identity(const struct run *run, const struct keys *keys)
 
 /* --- groups -------------------------------------------------------------------------------------------- */
 
+/* Marks are lines "key=value" or values: the first in which two differ counts: numbers as numbers, before texts. */
+static int is_number(const char *value, double *number)
+{
+  char *end;
+  *number = strtod(value, &end);
+  return end != value && *end == '\n' && *number == *number;
+}
+
+static int compare_marks(const char *a, const char *b)
+{
+  const char *line = a;
+  double x, y;
+  size_t at = 0;
+  while (a[at] && a[at] == b[at])
+    if (a[at++] == '\n') line = a + at;
+  const char *equals = strpbrk(line, "=\n");
+  size_t skip = (size_t)(line - a);
+  if (equals && *equals == '=' && (size_t)(equals - a) < at) skip = (size_t)(equals + 1 - a);
+  int number_a = is_number(a + skip, &x), number_b = is_number(b + skip, &y);
+  if (number_a != number_b) return number_a ? -1 : 1;
+  return number_a && x != y ? (x > y) - (x < y) : strcmp(a, b);
+}
+
 static int compare_runs(const void *a, const void *b, void *by)
 {
   const struct run *x = a, *y = b;
@@ -61,7 +84,7 @@ static int compare_runs(const void *a, const void *b, void *by)
   int order = 0;
   for (int k = 0; k < keys->count && !order; k++) order = run_order(x, y, keys->name[k]);
   if (!keys->count) order = run_order(x, y, "kind");
-  if (!order) order = strcmp(x->mark, y->mark);
+  if (!order) order = compare_marks(x->mark, y->mark);
   if (!order) order = (x->seed > y->seed) - (x->seed < y->seed);
   return order ? order : strcmp(x->path, y->path);
 }

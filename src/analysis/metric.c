@@ -77,6 +77,18 @@ static int read_reduction(struct metric *m, const char *text, struct error *erro
                    m->name, text);
 }
 
+/* SERIES or SERIES@GLOB. */
+static int read_series(struct metric *m, char *text, const char *before, struct error *error)
+{
+  char *at = strchr(text, '@');
+  if (at) *at++ = 0;
+  if (!*text || (at && (!*at || strlen(at) >= sizeof m->glob)))
+    return error_set(error, STATUS_USAGE, "metric %s: SERIES or SERIES@GLOB is wanted%s", m->name, before);
+  snprintf(m->series, sizeof m->series, "%s", text);
+  snprintf(m->glob, sizeof m->glob, "%s", at ? at : "");
+  return STATUS_OK;
+}
+
 static int read_parts(struct metric *m, const char *text, struct error *error)
 {
   char part[3][96] = {"", "last", ""};
@@ -89,13 +101,7 @@ static int read_parts(struct metric *m, const char *text, struct error *error)
     at += length;
     if (!*at) break;
   }
-  char *at = strchr(part[0], '@');
-  if (at) *at++ = 0;
-  if (!*part[0] || (at && (!*at || strlen(at) >= sizeof m->glob)))
-    return error_set(error, STATUS_USAGE, "metric %s: SERIES or SERIES@GLOB is wanted before the first colon",
-                     m->name);
-  snprintf(m->series, sizeof m->series, "%s", part[0]);
-  snprintf(m->glob, sizeof m->glob, "%s", at ? at : "");
+  if (read_series(m, part[0], " before the first colon", error)) return STATUS_USAGE;
   if (read_window(m, part[1], error)) return error->status;
   return *part[2] ? read_reduction(m, part[2], error) : STATUS_OK;
 }
@@ -314,6 +320,93 @@ int metric_curve(const struct metric *m, const struct run *run, struct table *ou
   }
   run_series_free(&s);
   return status;
+}
+
+/* --- a series over the steps --------------------------------------------------------------------------- */
+
+/* A metric that was meant, as a series: "attn/max_logit:all:max" is attn/max_logit:max. */
+static int refuse_metric(const char *text, const struct metric *meant, const char *reduction, struct error *e)
+{
+  if (!*meant->series)
+    return error_set(e, STATUS_USAGE, "series %s: it counts events of a run, and has no value at each step",
+                     text);
+  return error_set(e, STATUS_USAGE, "series %s: one number of a run, not a curve; over the steps: %s%s%s%s%s",
+                   text, meant->series, *meant->glob ? "@" : "", meant->glob, *reduction ? ":" : "",
+                   reduction);
+}
+
+int curve_read(struct metric *m, const char *text, struct error *error)
+{
+  char part[96];
+  struct metric meant;
+  const char *colon = strchr(text, ':');
+  for (const struct metric_name *n = metric_names; n->name; n++)
+    if (!strcmp(n->name, text) && strcmp(text, "loss") != 0 && !metric_read(&meant, text, NULL))
+      return refuse_metric(text, &meant, strstr(meant.series, "logit") ? "max" : "", error);
+  if (colon && strchr(colon + 1, ':') && !metric_read(&meant, text, NULL))
+    return refuse_metric(text, &meant, strrchr(text, ':') + 1, error);
+  *m = (struct metric){.window = WINDOW_STEPS, .last = INFINITY};
+  snprintf(m->name, sizeof m->name, "%s", text);
+  snprintf(part, sizeof part, "%.*s", colon ? (int)(colon - text) : (int)strlen(text), text);
+  if (read_series(m, part, "", error)) return STATUS_USAGE;
+  m->reduction = strstr(m->series, "logit") ? TAKE_MAX : TAKE_MEAN;
+  if (colon && read_reduction(m, colon + 1, NULL)) {
+    const char *last = colon + 1 + (strncmp(colon + 1, "last", 4) ? 0 : 4);
+    return error_set(error, STATUS_USAGE,
+                     "series %s: the reduction is %s; mean, max, min, median or over=NUMBER is wanted%s",
+                     text, colon + 1,
+                     last > colon + 1 ? " (all steps are drawn; a window is for metrics)" : "");
+  }
+  if (metric_is_time(m) || m->reduction == TAKE_SLOPE)
+    return error_set(error, STATUS_USAGE,
+                     "series %s: %s is of a whole run; mean, max, min, median or over=NUMBER is wanted", text,
+                     colon + 1);
+  return STATUS_OK;
+}
+
+int curve_of(struct metric *m, const struct run *run, struct table *out, struct error *error)
+{
+  struct run_series s;
+  int status = run_read(run->file, m->series, &s, error);
+  if (status) return status;
+  snprintf(m->unit, sizeof m->unit, "%s", m->reduction == TAKE_OVER ? "1" : s.unit);
+  run_series_free(&s);
+  return metric_curve(m, run, out, error);
+}
+
+void curve_title(const struct metric *m, const struct run *run, char *out, size_t room)
+{
+  static const char *const of[] = {
+    [PER_HEAD] = "heads", [PER_EXPERT] = "experts", [PER_LAYER] = "layers", [PER_TENSOR] = "tensors"};
+  static const char *const names[] = {
+    [TAKE_MEAN] = "mean", [TAKE_MAX] = "max", [TAKE_MIN] = "min", [TAKE_MEDIAN] = "median"};
+  char level[32] = "";
+  struct run_series s = {.rows = 0};
+  int one = run_read(run->file, m->series, &s, NULL) != STATUS_OK;
+  const char *places = one || (size_t)s.shape >= sizeof of / sizeof *of ? NULL : of[s.shape];
+  one |= s.shape == PER_STEP;
+  if (m->reduction == TAKE_OVER)
+    snprintf(out, room, "share of %s%s%s above %s", m->series, *m->glob ? "@" : "", m->glob,
+             table_number(m->level, level));
+  else
+    snprintf(out, room, "%s%s%s%s%s%s%s", m->series, *m->glob ? "@" : "", m->glob, one ? "" : ", ",
+             one ? "" : names[m->reduction], one ? "" : " over ",
+             one      ? ""
+             : places ? places
+                      : "values");
+  run_series_free(&s);
+}
+
+int metric_is_share(const struct metric *m)
+{
+  static const char *const shares[] = {"svd_entropy", "share_above", "value_share", "bound_share",
+                                       "moe/moved",   "moe/load",    "sink/mass",   NULL};
+  if (m->reduction == TAKE_OVER) return 1;
+  if (m->reduction == TAKE_SLOPE || metric_is_time(m)) return 0;
+  size_t length = strlen(m->series);
+  for (const char *const *share = shares; *share; share++)
+    if (length >= strlen(*share) && !strcmp(m->series + length - strlen(*share), *share)) return 1;
+  return 0;
 }
 
 int metric_is_time(const struct metric *m)

@@ -63,6 +63,18 @@ int metric_of(struct metric *, const struct run *, struct measured *, struct err
    median or share above the level, as the metric reduces them, else the largest. No rows where there is no such series.
    For table_free. */
 int metric_curve(const struct metric *, const struct run *, struct table *, struct error *);
+
+/* --- a series over the steps: SERIES[@GLOB][:REDUCTION] ------------------------------------------------- */
+
+/* REDUCTION: mean, max, min, median or over=X, of the values of each step. Without one it is max for logits, where one
+   head is enough, else mean. STATUS_USAGE names the way where a metric of a whole run was meant. */
+int curve_read(struct metric *, const char *text, struct error *);
+/* metric_curve, STATUS_USAGE where the run has no such series, with the nearest. Fills in the unit. */
+int curve_of(struct metric *, const struct run *, struct table *, struct error *);
+/* The name with its reduction: "attn/entropy@l1h*, mean over heads"; alone where there is one value per step. */
+void curve_title(const struct metric *, const struct run *, char *out, size_t room);
+/* Does it lie between 0 and 1 by definition? Intervals of it do as well. */
+int metric_is_share(const struct metric *);
 /* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has
    one of them, with the nearest series. */
 int metrics_of(struct metric *, int metrics, const struct runset *, struct measured **, struct error *);

@@ -28,11 +28,11 @@ const struct figure *figure_find(const char *name)
 }
 
 FILE *figure_script(const struct figure *figure, const struct figure_request *r, const char *scripts,
-                    const char *term, const char *out, struct error *error)
+                    const char *term, const char *out, const struct gnuplot_page *page, struct error *error)
 {
   FILE *f = gnuplot_file(error);
   if (!f) return NULL;
-  gnuplot_terminal(f, scripts, term, out);
+  gnuplot_terminal(f, scripts, term, out, page);
   if (!figure->asked) figure_put_groups(f, r->set);
   int status = figure->data(f, r, error);
   fprintf(f, "load plots.'/%s.gp'\n", figure->name);
@@ -234,14 +234,24 @@ int figure_band(const struct run_group *group, const char *series, void (*prepar
   return status;
 }
 
-void figure_see(const struct table *band, double from_step, double edge, struct extent *e)
+void figure_bound(struct table *band, double least)
+{
+  for (long r = 0; r < band->rows; r++)
+    for (int c = 1; c < band->columns; c += 3) {
+      double *mean = &band->value[r * band->columns + c];
+      if (isnan(mean[1])) continue; /* fmax would take the bound; a NaN is that there is none */
+      mean[1] = fmax(mean[1], least);
+      mean[2] = fmin(mean[2], 1);
+    }
+}
+
+void figure_see(const struct table *band, double from_step, int counts, int logarithmic, struct spread *s)
 {
   for (long r = 0; r < band->rows; r++) {
-    e->last_step = fmax(e->last_step, band->step[r]);
-    for (int c = 1; c < band->columns && band->step[r] >= from_step; c += 3) {
+    if (counts) s->value.last_step = fmax(s->value.last_step, band->step[r]);
+    for (int c = 1; c < band->columns; c += 3) {
       const double *mean = &band->value[r * band->columns + c];
-      extent_see(e, *mean);
-      if (isfinite(mean[2])) extent_see(e, fmin(mean[2], *mean * edge));
+      spread_see(s, counts && band->step[r] >= from_step, logarithmic, mean[0], mean[1], mean[2]);
     }
   }
 }
@@ -267,23 +277,24 @@ double figure_last(const struct table *t, int column)
 
 int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct table *), struct error *error)
 {
-  struct extent extent = {NAN, NAN, 0};
+  struct spread spread = SPREAD_EMPTY;
   double last[FIGURE_GROUPS];
   fprintf(f, "$data << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     struct table band;
     int status = figure_band(&set->group[g], "attn/max_logit", prepare, 1, &band, error);
     if (status) return status;
-    if (figure_sets_axis(set, &set->group[g])) figure_see(&band, 0, 2, &extent);
+    figure_see(&band, 0, figure_sets_axis(set, &set->group[g]), 1, &spread);
     last[g] = figure_last(&band, 1);
     table_bins(&band, FIGURE_BINS);
     figure_put_block(f, &band, g);
     table_free(&band);
   }
   fprintf(f, "EOD\n");
-  if (!(extent.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
-  extent.low = fmax(extent.low, extent.high * 1e-6);
-  extent_put(f, &extent);
+  struct extent axis = spread_axis(&spread, 1);
+  if (!(axis.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
+  axis.low = fmax(axis.low, axis.high * 1e-6);
+  spread_put(f, &spread, &axis);
   put_threshold(f, set);
   gnuplot_numbers(f, "last", last, set->groups);
   return STATUS_OK;

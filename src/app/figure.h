@@ -5,19 +5,26 @@
 #include "analysis/metric.h"
 #include "analysis/runset.h"
 
-enum { FIGURE_GROUPS = 16, FIGURE_BINS = 400 }; /* most groups in one; intervals of the step in a curve */
+enum {
+  FIGURE_GROUPS = 16,
+  FIGURE_BINS = 400,
+  FIGURE_SERIES = 9
+}; /* most groups in one; intervals of the step in a curve;
+                                                                            panels of --series */
 
 /* Two arms, as compare takes them. */
 struct figure_arms {
   const char *name[2];
   struct runset set[2];
-  const char *series;
-  int ratio; /* B / A by logarithms */
+  struct metric *series; /* curve_read */
+  int ratio;             /* B / A by logarithms */
 };
 struct figure_request {
   const struct runset *set;       /* its groups; of a figure of parameters those by "KEYS,y,x" */
   const char *x, *y, *by;         /* the parameters, and KEYS; of arms alone: `by` may be NULL */
-  struct metric *metric;          /* over the parameters */
+  struct metric *metric;          /* over the parameters; of a scatter two, x and y */
+  struct metric *series;          /* [series_count] curve_read */
+  int series_count, tokens;       /* tokens: instead of steps */
   const struct figure_arms *arms; /* instead of a set */
   const struct tuning *tuning;    /* instead of a set (ledger/tuning.h) */
 };
@@ -34,7 +41,7 @@ extern const char *const figure_names[];     /* the same by name */
 const struct figure *figure_find(const char *name);
 /* The whole input of gnuplot for one, to be closed (gnuplot.h has scripts, term and out). */
 FILE *figure_script(const struct figure *, const struct figure_request *, const char *scripts,
-                    const char *term, const char *out, struct error *);
+                    const char *term, const char *out, const struct gnuplot_page *, struct error *);
 /* STATUS_USAGE where the set has more groups than a figure takes, naming what to choose by; figure_needs:
    does every run have rows of this series? */
 int figure_fits(const struct runset *, struct error *);
@@ -67,14 +74,15 @@ int figure_common_blocks(const struct runset *, struct figure_blocks *, struct e
    acts on each run's table first. */
 int figure_band(const struct run_group *, const char *series, void (*prepare)(struct table *), int geometric,
                 struct table *band, struct error *);
-/* See the means of a band from a step on, and its upper edges up to `edge` times their mean: with few seeds an
-   interval can be wider than everything else. */
-void figure_see(const struct table *band, double from_step, double edge, struct extent *);
+/* The edges of a band of shares end at 1, and at `least` (0; of differences -1). */
+void figure_bound(struct table *band, double least);
+/* See a band: its values count from a step on. */
+void figure_see(const struct table *band, double from_step, int counts, int logarithmic, struct spread *);
 /* The band as data block number g; an interval that one seed does not have gets no width. */
 void figure_put_block(FILE *, struct table *band, int g);
 /* The last finite value of a column; NaN if there is none. */
 double figure_last(const struct table *, int column);
-/* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it low, high, last_of_all, the
-   threshold and last[g], where the first column ends. */
+/* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it spread_put, the threshold and
+   last[g], where the first column ends. */
 int figure_put_logits(FILE *, const struct runset *, void (*prepare)(struct table *), struct error *);
 #endif

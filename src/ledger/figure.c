@@ -16,17 +16,6 @@ static void extend(struct extent *e, double value, int log)
   if (!log || value > 0) extent_see(e, value);
 }
 
-/* An interval as well, up to as far again as the values reach: of few seeds it may be of any width, of one there is
-   none. */
-static void see_interval(struct extent *s, double low, double high, int log)
-{
-  if (isnan(low) || isnan(high)) return;
-  const struct extent seen = *s;
-  double reach = log ? fmax(seen.high / seen.low, 2) : seen.high - seen.low;
-  extend(s, log ? fmax(low, seen.low / reach) : fmax(low, seen.low - reach), log);
-  extend(s, log ? fmin(high, seen.high * reach) : fmin(high, seen.high + reach), log);
-}
-
 static int is_drawn(const struct entry_run *run) { return run->fate == SWEEP_FINISHED; }
 
 /* Arms that are compared, and beside them those that are measured as the first is: others have no place on its axis. */
@@ -72,7 +61,7 @@ static int has_curves(const struct entry *x)
 /* *curves: whether any has more than one step. */
 static int put_curves(FILE *f, const struct entry *x, int log, int *curves, struct error *error)
 {
-  struct extent span = {NAN, NAN, 0}, bands = span;
+  struct spread spread = SPREAD_EMPTY;
   double first_step = INFINITY, last_step = 0; /* that have a value */
   int status = STATUS_OK;
   fprintf(f, "$curves << EOD\n");
@@ -81,13 +70,11 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
     status = arm_band(x, a, log, &band, error);
     for (long r = 0; r < band.rows && !status; r++) {
       double *v = &band.value[r * band.columns];
-      extend(&span, v[1], log);
-      extend(&bands, v[2], log);
-      extend(&bands, v[3], log);
+      spread_see(&spread, 1, log, v[1], v[2], v[3]);
       if (isnan(v[2])) v[2] = v[3] = v[1];
       if (!isnan(v[1]))
         first_step = fmin(first_step, band.step[r]), last_step = fmax(last_step, band.step[r]);
-      span.last_step = fmax(span.last_step, band.step[r]);
+      spread.value.last_step = fmax(spread.value.last_step, band.step[r]);
     }
     if (!status) {
       table_bins(&band, BINS);
@@ -99,7 +86,7 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
     table_free(&band);
   }
   fprintf(f, "EOD\n");
-  if (!log) see_interval(&span, bands.low, bands.high, 0); /* a log axis has room for them */
+  struct extent span = spread_axis(&spread, log);
   gnuplot_number(f, "curve_low", span.low);
   gnuplot_number(f, "curve_high", span.high);
   gnuplot_number(f, "last_step", fmax(span.last_step, 1));
@@ -109,7 +96,7 @@ static int put_curves(FILE *f, const struct entry *x, int log, int *curves, stru
 
 static void put_values(FILE *f, const struct entry *x, int log)
 {
-  struct extent span = {NAN, NAN, 0};
+  struct spread spread = SPREAD_EMPTY;
   int arms = drawn_arms(x->claim);
   double mean[3][CLAIM_ARMS];
   fprintf(f, "$values << EOD\n");
@@ -122,20 +109,15 @@ static void put_values(FILE *f, const struct entry *x, int log)
       const struct measured *v = &arm->run[i].value;
       if (!is_drawn(&arm->run[i]) || !v->has || !isfinite(v->value) || (log && v->value <= 0)) continue;
       fprintf(f, "%d %s\n", a + 1, table_number(v->value, text));
-      extend(&span, v->value, log);
+      spread_see(&spread, 1, log, v->value, NAN, NAN);
       n++;
     }
     if (!n) fprintf(f, "%d NaN\n", a + 1);
     mean[0][a] = arm->mean.mean, mean[1][a] = arm->mean.lo, mean[2][a] = arm->mean.hi;
   }
   fprintf(f, "EOD\n");
-  struct extent values = span;
-  for (int a = 0; a < arms; a++) {
-    struct extent arm = values;
-    see_interval(&arm, mean[1][a], mean[2][a], log);
-    extend(&span, arm.low, log);
-    extend(&span, arm.high, log);
-  }
+  for (int a = 0; a < arms; a++) spread_see(&spread, 1, log, mean[0][a], mean[1][a], mean[2][a]);
+  struct extent span = spread_axis(&spread, log);
   if (claim_compared(x->claim) == 1) extend(&span, x->claim->level, log);
   gnuplot_numbers(f, "mean", mean[0], arms);
   gnuplot_numbers(f, "mean_low", mean[1], arms);
@@ -229,7 +211,7 @@ int claim_figure(const struct entry *x, const char *scripts, const char *prefix,
   if (!some) return STATUS_OK;
   FILE *f = gnuplot_file(error);
   if (!f) return error->status;
-  gnuplot_terminal(f, scripts, "svg", "");
+  gnuplot_terminal(f, scripts, "svg", "", NULL);
   put_arms(f, x);
   put_values(f, x, log);
   gnuplot_number(f, "logarithmic", log);

@@ -1116,7 +1116,8 @@ START_TEST(what_gnuplot_is_told)
           "'two?lines?']\narray w[1] = "
           "['a']\nx = 'loss  (nat)'\nx = 'share'\nx = 'share'\ngroups = 2\narray kind[2] = ['k', 'l']\narray "
           "rest[2] = "
-          "['r', 's']\narray note[2] = ['n', 'o']\narray seeds[2] = [3, 4]\narray clipped[2] = [1, 0]\n");
+          "['r', 's']\narray note[2] = ['n', 'o']\narray seeds[2] = [3, 4]\narray clipped[2] = [1, 0]\n"
+          "array shade[2] = [NaN, NaN]\n");
   free(text);
 }
 END_TEST
@@ -1135,7 +1136,7 @@ START_TEST(where_gnuplot_draws)
     if (known[k].columns) setenv("COLUMNS", known[k].columns, 1);
     if (!known[k].columns) unsetenv("COLUMNS");
     ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
-    gnuplot_terminal(f, "it's\nthere", "dumb", "o\x01");
+    gnuplot_terminal(f, "it's\nthere", "dumb", "o\x01", NULL);
     fclose(f);
     snprintf(wanted, sizeof wanted,
              "plots = 'it'.\"\\047\".'s'.\"\\012\".'there'\nout = 'o'.\"\\001\".''\nterm = 'dumb'\ncolumns = "
@@ -1174,7 +1175,7 @@ START_TEST(where_somebody_sits)
     ck_assert(!ioctl(ours, TIOCSWINSZ, &size));
     if (known[k].no_color) setenv("NO_COLOR", known[k].no_color, 1);
     if (!known[k].no_color) unsetenv("NO_COLOR");
-    gnuplot_terminal(f, "there", known[k].term, "");
+    gnuplot_terminal(f, "there", known[k].term, "", NULL);
     fclose(f);
     ck_assert_str_eq(strstr(text, "term"), known[k].wanted);
     free(text);

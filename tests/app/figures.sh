@@ -46,13 +46,14 @@ rm "$dir/long.h5"
 # every axis is named, with its unit where it has one, inside the picture
 named() { # FILE TEXT LEAST: the text stands in the file, and at no place left of LEAST pixels
   awk -v text="$2" -v least="$3" '
+    /<title>|<desc>/ { next }
     /<g transform="translate\(/ { split($0, part, /[(,]/); x = part[2] + 0 }
     index($0, text) { found = 1; if (x < least) exit found = 0 }
     END { exit !found }' "$1" || fail "$1: \"$2\" is not to be read"
 }
 named "$dir/all/loss.svg" 'loss  (nat per token)' 16
 named "$dir/one/loss.svg" 'loss  (nat per token)' 16
-named "$dir/all/logits.svg" 'max logit of a step  (softmax input, log scale)' 16
+named "$dir/all/logits.svg" 'max logit, largest head  (softmax input, log scale)' 16
 named "$dir/all/heads.svg" 'max logit  (log scale)' 16
 named "$dir/all/heatmap.svg" 'layer.head' 16
 for measure in 'spectral norm' 'SVD entropy' 'stable rank'; do named "$dir/all/spectra.svg" "$measure" 16; done
@@ -167,7 +168,7 @@ mkdir "$dir/begun"
   train.max_time=1 train.val_every=1000000 device.threads=1 record.path="$dir/begun/a.h5" > "$dir/out" 2>&1
 "$program" plot "$dir/begun" --figure=loss -o "$dir/begun" > "$dir/out" 2> "$dir/err" || fail "a run that has begun: $(cat "$dir/err")"
 "$program" plot "$dir/begun" --figure=loss --script > "$dir/script"
-awk '$1 == "loss_high" { high = $3 } /^\$train/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ && $3 < 1e9 { m = $3 }
+awk '$1 == "high" { high = $3 } /^\$train/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ && $3 < 1e9 { m = $3 }
   END { exit !(high > m && m != "") }' "$dir/script" || fail "its curve is outside of the figure"
 awk -v rows="$("$program" export "$dir/begun/a.h5" loss | grep -vc '^#')" '$1 == "bin_steps" { n = $3 }
   END { exit !(n * 40 < rows + 21 && n * 40 > rows - 21 || rows <= 40 && n == 1) }' "$dir/script" || fail "steps in a mean: $(grep bin_steps "$dir/script")"

@@ -7,6 +7,7 @@
 #include "analysis/gnuplot.h"
 #include "app/selection.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -14,14 +15,52 @@ struct options {
   struct selected_runs chosen;
   const char *x, *y; /* a metric over a parameter, instead of the figures of the registry */
   const char *of;    /* with x: y is a parameter too; with diff: the series */
-  const char *output, *scripts;
-  long diff, terminal, script, format; /* format: of pictures, or -1 */
-  struct words figure;
-  struct metric metric;
+  const char *output, *scripts, *size, *font;
+  long diff, terminal, script, no_title, format; /* format: of pictures, or -1 */
+  struct gnuplot_page page;
+  struct words figure, series;
+  long over;
+  int scatter; /* --x is a metric */
+  struct metric metric[2], curve[FIGURE_SERIES];
   struct figure_arms arms;
   struct figure_request request;
 };
-static const char *const pictures[] = {"svg", "png", NULL};
+static const char *const pictures[] = {"svg", "png", "pdf", NULL};
+static const char *const over_names[] = {"step", "tokens", NULL};
+enum { BY_ITSELF = 2 }; /* so many of them without --format */
+
+/* The texts that screen readers and browsers show, in place of "Gnuplot" and "Produced by GNUPLOT"; and its size on
+   paper. */
+static char *with_title(char *svg, FILE *script, const struct gnuplot_page *page, size_t *length)
+{
+  char *heading = gnuplot_text_of(script, "heading"), *about = gnuplot_text_of(script, "about");
+  char *title = strstr(svg, "<title>"), *end = strstr(svg, "</desc>");
+  if (title && end && title < end && heading) {
+    struct buffer out = {0};
+    double wide = 0, high = 0;
+    char *size = strstr(svg, "width=\""), *past = strstr(svg, "viewBox=");
+    if (page->width > 0 && size && past && size < past &&
+        sscanf(size, "width=\"%lf\" height=\"%lf\"", &wide, &high) == 2) {
+      buffer_add(&out, "%.*swidth=\"%.4gin\" height=\"%.4gin\"\n ", (int)(size - svg), svg, page->width,
+                 page->width * high / wide);
+      buffer_add(&out, "%.*s", (int)(title - past), past);
+    } else
+      buffer_add(&out, "%.*s", (int)(title - svg), svg);
+    markup_add(&out, "<title>%s</title>\n<desc>%s%s%s</desc>", heading, heading, about && *about ? ". " : "",
+               about ? about : "");
+    for (const char *at = end + strlen("</desc>"), *bold; *at; at = bold ? bold + strlen(":Bold\"") : "") {
+      bold = strstr(at, ":Bold\""); /* gnuplot takes it for a part of the family's name */
+      buffer_add(&out, "%.*s%s", bold ? (int)(bold - at) : (int)strlen(at), at,
+                 bold ? "\" font-weight=\"bold\"" : "");
+    }
+    memory_free(svg);
+    svg = out.text;
+    *length = out.length;
+  }
+  memory_free(heading);
+  memory_free(about);
+  return svg;
+}
 
 /* Drawn, in the terminal or, whole, in a file; a failure leaves an older figure there. */
 static int draw(const struct options *r, FILE *script, const char *out, struct error *error)
@@ -30,6 +69,7 @@ static int draw(const struct options *r, FILE *script, const char *out, struct e
   size_t length;
   int status = gnuplot_run(script, &drawn, &length, error);
   if (status) return status;
+  if (!r->terminal) drawn = with_title(drawn, script, &r->page, &length);
   if (r->terminal)
     fwrite(drawn, 1, length, stdout);
   else if (!(status = file_write(out, drawn, length, error)))
@@ -50,7 +90,7 @@ static int make_figure(const struct options *r, const struct figure *figure, con
 {
   char out[4096] = "";
   if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->output, figure->name, term);
-  FILE *script = figure_script(figure, &r->request, scripts, term, r->script ? out : "", error);
+  FILE *script = figure_script(figure, &r->request, scripts, term, r->script ? out : "", &r->page, error);
   int status = script ? STATUS_OK : error->status;
   if (script && r->script)
     print_script(script);
@@ -84,7 +124,8 @@ static int make_forms(const struct options *r, const struct figure *figure, cons
   static const char *const text[] = {"dumb", NULL};
   int status = STATUS_OK;
   for (const char *const *term = r->terminal ? text : pictures; *term && !status; term++) {
-    if (!r->terminal && r->format >= 0 && term != &pictures[r->format]) continue;
+    if (!r->terminal && (r->format >= 0 ? term != &pictures[r->format] : term >= pictures + BY_ITSELF))
+      continue;
     status = make_figure(r, figure, scripts, *term, error);
     if (r->script) break; /* one script a figure */
   }
@@ -98,11 +139,13 @@ static int make_figures(struct options *r, struct error *error)
   int drawn = 0;
   int status = gnuplot_scripts(r->scripts, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->output);
-  const struct figure *asked = r->x || r->diff ? figure_find(r->diff ? "difference"
-                                                             : r->of ? "map"
-                                                                     : "parameter")
-                                               : NULL;
-  if (!status && !asked) status = figure_fits(set, error);
+  const char *name = r->diff           ? "difference"
+                     : r->series.count ? "series"
+                     : r->scatter      ? "scatter"
+                     : r->x            ? (r->of ? "map" : "parameter")
+                                       : NULL;
+  const struct figure *asked = name ? figure_find(name) : NULL;
+  if (!status && (!asked || r->series.count || r->scatter)) status = figure_fits(set, error);
   if (!status && !r->terminal && !r->script) status = file_make_folders(first, error);
   if (!status && asked) return make_forms(r, asked, scripts, error);
   for (int i = 0; figures[i] && !status; i++) {
@@ -140,23 +183,51 @@ static const struct command_option options[] = {
            .flags = OPTION_MANY},
    .argument = "NAME",
    .tell = add_figures},
-  TEXT(x, 0, "KEY", NULL,
+  MANY(
+    series, "SERIES",
+    "Any series over the steps: NAME, NAME@PATTERN (heads l0h0, layers l0, tensors), NAME:REDUCTION (mean, "
+    "max, min, median, over=X of the values of a step; without it the max of logits and the mean of all "
+    "else). Repeated: a panel for each. maxlogit export --list names them"),
+  CHOICE(over, 0, over_names, "step", "What --series is drawn over"),
+  TEXT(x, 0, "KEY|METRIC", NULL,
        "A metric (--y) against this parameter, train.lr say; a curve for each kind, or for each value of "
-       "--by"),
+       "--by. Or against another metric, peak say: a point for each run, the mean of each group, and the "
+       "front"),
   TEXT(y, 0, "METRIC", NULL,
        "The metric: val (default), peak, or as in maxlogit show --of. With --of a second parameter"),
   TEXT(of, 0, "METRIC", NULL,
        "With --x KEY --y KEY: a map of this metric over both, a panel for each kind, or for each value of "
-       "--by. With --diff: the series (default: attn/max_logit)"),
+       "--by. With --diff: the series, as in --series (default: attn/max_logit)"),
   FLAG(diff, 0,
        "Two arms, as maxlogit compare takes them, over the steps: the mean of B - A over pairs of equal "
-       "seed, with its interval; of logits B / A by logarithms, of a series per head the largest; with --by "
-       "KEYS a curve for each of their values"),
-  CHOICE(format, 0, pictures, NULL, "Only this format (default: both)"),
+       "seed, with its interval; of logits B / A by logarithms; with --by KEYS a curve for each of their "
+       "values"),
+  CHOICE(format, 0, pictures, NULL, "Only this format (default: svg and png)"),
+  TEXT(size, 0, "WIDTH[,HEIGHT]", NULL,
+       "Size on paper, 3.3in for a column, say, or 84mm,60mm; text then has 6 pt at least"),
+  TEXT(font, 0, "FAMILY", NULL, "Font family (default DejaVu Sans)"),
+  FLAG(no_title, 0, "Neither heading nor explanation: the caption has them"),
   FLAG(script, 0, "Print gnuplot's whole input, data included, and draw nothing"),
   TEXT(scripts, 0, "DIR", NULL, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)"),
   NO_OPTION,
 };
+
+static int is_key(const char *text)
+{
+  struct key_list keys;
+  struct error e = {0};
+  int status = key_list_read(&keys, "--x", text, &e);
+  if (!status) key_list_free(&keys);
+  return !status;
+}
+
+/* A short name of a metric, or what has a series in it: "attn/entropy:last:mean", val_loss. */
+static int is_metric(const char *text)
+{
+  for (const struct metric_name *n = metric_names; n->name; n++)
+    if (!strcmp(n->name, text)) return 1;
+  return strpbrk(text, "/:") || (strlen(text) >= 4 && !strcmp(text + strlen(text) - 4, "loss"));
+}
 
 /* Do the options go together? */
 static int check_options(const struct options *r, struct error *e)
@@ -167,13 +238,36 @@ static int check_options(const struct options *r, struct error *e)
   }
   if (r->diff && (r->x || r->y))
     return error_set(e, STATUS_USAGE, "plot: --diff and --x or --y do not go together");
+  if (r->series.count && (r->x || r->y || r->diff || r->of || r->figure.count))
+    return error_set(e, STATUS_USAGE, "plot: --series and --%s do not go together",
+                     r->diff           ? "diff (its series: --of)"
+                     : r->figure.count ? "figure"
+                     : r->of           ? "of"
+                                       : "x or --y");
+  if (r->series.count > FIGURE_SERIES)
+    return error_set(e, STATUS_USAGE, "plot: %d series; %d fit in a figure", r->series.count, FIGURE_SERIES);
+  if (r->over && !r->series.count)
+    return error_set(e, STATUS_USAGE, "plot --over=%s: of what? --series NAME", over_names[r->over]);
   if (r->of && !r->diff && !(r->x && r->y))
-    return error_set(e, STATUS_USAGE, "plot --of=%s: over what? --x KEY --y KEY, or --diff", r->of);
+    return error_set(e, STATUS_USAGE,
+                     "plot --of=%s: over what? --x KEY --y KEY, or --diff; over the steps: --series %s",
+                     r->of, r->of);
   if (r->of && r->x && !strcmp(r->x, r->y))
     return error_set(e, STATUS_USAGE, "plot: --x and --y are the same key");
-  if (r->y && !r->x) return error_set(e, STATUS_USAGE, "plot --y=%s: against what? --x KEY", r->y);
+  if (r->y && !r->x)
+    return error_set(e, STATUS_USAGE,
+                     "plot --y=%s: against what? --x KEY, --x METRIC, or over the steps: --series", r->y);
+  if (r->x && r->scatter && (!r->y || r->of))
+    return error_set(e, STATUS_USAGE, "plot --x=%s: a metric; against which other? --y METRIC%s", r->x,
+                     r->of ? " (--of is for two keys)" : "");
   if ((r->x || r->diff) && r->figure.count)
     return error_set(e, STATUS_USAGE, "plot: --figure and --x or --diff do not go together");
+  if (r->x && r->y && !r->of && is_key(r->y))
+    return error_set(e, STATUS_USAGE,
+                     r->scatter
+                       ? "plot --y=%s: a key; keys go along x: --x %s --y %s"
+                       : "plot --y=%s: a key; over two keys a metric is wanted: --x KEY --y %s --of METRIC",
+                     r->y, r->y, r->x);
   return STATUS_OK;
 }
 
@@ -181,8 +275,9 @@ static int check_options(const struct options *r, struct error *e)
 static int draw_difference(struct options *r, struct error *error)
 {
   struct figure_arms *d = &r->arms;
-  d->series = r->of ? r->of : "attn/max_logit";
-  d->ratio = strstr(d->series, "logit") != NULL;
+  if (curve_read(r->curve, r->of ? r->of : "attn/max_logit", error)) return error->status;
+  d->series = r->curve;
+  d->ratio = strstr(d->series->series, "logit") != NULL && d->series->reduction != TAKE_OVER;
   r->request = (struct figure_request){.by = r->chosen.selection.by, .arms = d};
   int status = arms_select(d->set, d->name, &r->chosen, error);
   if (!status) status = make_figures(r, error);
@@ -197,7 +292,12 @@ static int draw_difference(struct options *r, struct error *error)
 static int check_axes(const struct options *r, struct error *error)
 {
   struct key_list keys;
-  if (key_list_read(&keys, "--x", r->x, error)) return error->status;
+  if (key_list_read(&keys, "--x", r->x, error)) {
+    struct error why = *error;
+    *error = (struct error){0};
+    return error_set(error, why.status,
+                     "%.1500s; a metric may stand along x, too: peak, val, SERIES:last:mean, ...", why.text);
+  }
   key_list_free(&keys);
   if (!r->of) return STATUS_OK;
   if (key_list_read(&keys, "--y", r->y, error)) return error->status;
@@ -212,12 +312,17 @@ static int draw_set(struct options *r, struct error *error)
   struct runset set;
   int status = STATUS_OK;
   const char *kinds = selection->by ? selection->by : "kind";
-  if (r->x) { /* a group for each value of x (and y); neighbours make a curve, or a panel */
+  for (int i = 0; i < r->series.count && !status; i++)
+    status = curve_read(&r->curve[i], r->series.word[i], error);
+  if (r->scatter) {
+    status = metric_read(&r->metric[0], r->x, error);
+    if (!status) status = metric_read(&r->metric[1], r->y, error);
+  } else if (r->x) { /* a group for each value of x (and y); neighbours make a curve, or a panel */
     const char *metric = r->of ? r->of : r->y ? r->y : "val";
     buffer_add(&by, "%s%s%s,%s", kinds, r->of ? "," : "", r->of ? r->y : "", r->x);
     selection->by = by.text;
     status = check_axes(r, error);
-    if (!status) status = metric_read(&r->metric, metric, error);
+    if (!status) status = metric_read(r->metric, metric, error);
     if (!status && !r->y)
       message("plot: val, the last validation loss, over %s; --y METRIC draws another", r->x);
   }
@@ -225,8 +330,14 @@ static int draw_set(struct options *r, struct error *error)
     status =
       runset_select(&set, selected_runs_open(&r->chosen), RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (!status) {
-    r->request = (struct figure_request){
-      .set = &set, .x = r->x, .y = r->of ? r->y : NULL, .by = kinds, .metric = &r->metric};
+    r->request = (struct figure_request){.set = &set,
+                                         .x = r->x,
+                                         .y = r->of ? r->y : NULL,
+                                         .by = kinds,
+                                         .metric = r->metric,
+                                         .series = r->curve,
+                                         .series_count = r->series.count,
+                                         .tokens = (int)r->over};
     status = make_figures(r, error);
     if (!status) status = runset_damage(&set);
     runset_close(&set);
@@ -238,14 +349,17 @@ static int draw_set(struct options *r, struct error *error)
 static int plot(void *request, struct error *error)
 {
   struct options *r = request;
+  r->scatter = r->x && is_metric(r->x) && !is_key(r->x);
   int status = check_options(r, error);
+  if (!status && r->size) status = gnuplot_size(r->size, &r->page, error);
+  r->page.font = r->font, r->page.no_title = (int)r->no_title;
   return status ? status : (r->diff ? draw_difference : draw_set)(r, error);
 }
 
 const struct command command_plot = {
   .name = "plot",
   .arguments = "RUN.h5 ...",
-  .help = "figures: SVG, PNG, or in the terminal (-t)",
+  .help = "figures: SVG, PNG, PDF, or in the terminal (-t)",
   .about = "Draw figures of runs with gnuplot. " SELECTION_HELP
            " Runs that differ only in their seed become one curve "
            "with a band.",
@@ -253,6 +367,8 @@ const struct command command_plot = {
           "maxlogit plot -t runs/a.h5 runs/b.h5\n"
           "maxlogit plot sweep --x train.lr --y val --by optimizer\n"
           "maxlogit plot sweep --x train.lr --y train.weight_decay --of peak\n"
+          "maxlogit plot sweep --series 'attn/entropy@l1h*:mean' --series loss --over tokens\n"
+          "maxlogit plot sweep --x peak --y val --size 3.3in --format pdf --no-title\n"
           "maxlogit plot --diff sweep kind=muon kind=muonclip --of val_loss\n"
           "maxlogit plot sweep --where 'kind=muon,adam & train.lr<0.02'",
   OPTIONS,

@@ -329,7 +329,8 @@ static int draw(const struct tuning *t, const char *scripts, const char *term, i
   struct buffer path = {0};
   char *drawn;
   size_t length;
-  FILE *f = figure_script(figure_find("tuning"), &(struct figure_request){.tuning = t}, scripts, term, "", e);
+  FILE *f =
+    figure_script(figure_find("tuning"), &(struct figure_request){.tuning = t}, scripts, term, "", NULL, e);
   if (!f) return e->status;
   int status = gnuplot_run(f, &drawn, &length, e);
   fclose(f);

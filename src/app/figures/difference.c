@@ -1,5 +1,5 @@
 /* difference.c - two arms over the steps: the mean of the pairs' differences, or of their log ratios
-   Of a series per head the largest of each step counts. Pairs of which a run failed are left out. */
+   Pairs of which a run failed are left out. */
 
 #include <math.h>
 #include <string.h>
@@ -29,12 +29,10 @@ static int pair_table(const struct figure_arms *d, const struct pair *p, struct 
                       struct error *error)
 {
   struct table one, two;
-  int status = run_table(p->a, d->series, &one, error);
+  int status = curve_of(d->series, p->a, &one, error);
   if (status) return status;
-  status = run_table(p->b, d->series, &two, error);
+  status = curve_of(d->series, p->b, &two, error);
   if (!status) {
-    if (one.columns > 1) table_reduce_max(&one, d->series);
-    if (two.columns > 1) table_reduce_max(&two, d->series);
     table_join(&one, &two);
     table_new(out, one.rows, 1);
     snprintf(out->column->name, sizeof out->column->name, "%s", d->ratio ? "ratio" : "difference");
@@ -67,6 +65,7 @@ static int make_curve(const struct difference_figure *d, struct curve *c, struct
     c->n += !status;
   }
   if (!status && c->n) table_band(&c->band, runs, c->n, d->what->ratio);
+  if (!status && c->n && !d->what->ratio && metric_is_share(d->what->series)) figure_bound(&c->band, -1);
   for (int i = 0; i < c->n; i++) table_free(&runs[i]);
   memory_free(runs);
   return status;
@@ -96,23 +95,16 @@ static int make_curves(struct difference_figure *d, struct error *error)
 
 static double scale_of(const struct difference_figure *d, double x) { return d->what->ratio ? log(x) : x; }
 
-/* The means set the axis, and their intervals as far as they are no wider than that: of few pairs they may be. */
-static void find_range(const struct difference_figure *d, struct extent *e)
+/* No difference is on the axis, too. */
+static void find_range(const struct difference_figure *d, struct spread *s)
 {
-  struct extent mean = {NAN, NAN, 0};
-  for (int c = 0; c < d->curves; c++)
-    for (long r = 0; r < d->curve[c].band.rows; r++)
-      extent_see(&mean, scale_of(d, d->curve[c].band.value[4 * r + 1]));
-  extent_see(&mean, 0);
-  double room = mean.high - mean.low;
-  *e = mean;
+  *s = SPREAD_EMPTY;
+  spread_see(s, 1, 0, 0, 0, 0);
   for (int c = 0; c < d->curves; c++)
     for (long r = 0; r < d->curve[c].band.rows; r++) {
       const double *v = &d->curve[c].band.value[4 * r];
-      e->last_step = fmax(e->last_step, d->curve[c].band.step[r]);
-      for (int edge = 2; edge < 4; edge++)
-        if (!isnan(v[edge]))
-          extent_see(e, fmax(mean.low - room, fmin(mean.high + room, scale_of(d, v[edge]))));
+      s->value.last_step = fmax(s->value.last_step, d->curve[c].band.step[r]);
+      spread_see(s, 1, 0, scale_of(d, v[1]), scale_of(d, v[2]), scale_of(d, v[3]));
     }
 }
 
@@ -121,8 +113,9 @@ static void put_curves(FILE *f, struct difference_figure *d)
   struct gnuplot_group group[FIGURE_GROUPS];
   double last[FIGURE_GROUPS];
   char note[FIGURE_GROUPS][96];
-  struct extent extent;
-  find_range(d, &extent);
+  struct spread spread;
+  find_range(d, &spread);
+  struct extent axis = spread_axis(&spread, 0);
   fprintf(f, "$data << EOD\n");
   for (int c = 0; c < d->curves; c++) {
     struct curve *curve = &d->curve[c];
@@ -136,7 +129,7 @@ static void put_curves(FILE *f, struct difference_figure *d)
   fprintf(f, "EOD\n");
   gnuplot_groups(f, group, d->curves);
   gnuplot_numbers(f, "last", last, d->curves);
-  extent_put(f, &extent);
+  spread_put(f, &spread, &axis);
 }
 
 /* What both arms have in common. */
@@ -152,15 +145,7 @@ static void put_heading(FILE *f, const struct figure_arms *what, const char *hea
 
 static void put_unit(FILE *f, const struct figure_arms *what)
 {
-  struct run_series s;
-  if (what->ratio)
-    gnuplot_axis(f, "y_name", "B / A", "log scale");
-  else if (run_read(what->set[0].run->file, what->series, &s, NULL))
-    gnuplot_axis(f, "y_name", "B - A", "1");
-  else {
-    gnuplot_axis(f, "y_name", "B - A", s.unit);
-    run_series_free(&s);
-  }
+  gnuplot_axis(f, "y_name", what->ratio ? "B / A" : "B - A", what->ratio ? "log scale" : what->series->unit);
 }
 
 static int difference_data(FILE *f, const struct figure_request *r, struct error *error)
@@ -174,7 +159,9 @@ static int difference_data(FILE *f, const struct figure_request *r, struct error
   if (!status) status = make_curves(d, error);
   if (!status) {
     put_curves(f, d);
-    buffer_add(&heading, "%s: %s %s %s", what->series, what->name[1], what->ratio ? "over" : "minus",
+    char series[256];
+    curve_title(what->series, what->set[0].run, series, sizeof series);
+    buffer_add(&heading, "%s: %s %s %s", series, what->name[1], what->ratio ? "over" : "minus",
                what->name[0]);
     put_heading(f, what, heading.text);
     gnuplot_number(f, "ratio", what->ratio);

@@ -4,50 +4,37 @@
 #include "analysis/gnuplot.h"
 #include "base/memory.h"
 
-enum { LOSS_BINS = 40 };
+enum { LOSS_BINS = 40, EXPLODED = 20 }; /* highest loss over the lowest from which the axis is logarithmic */
 static const double first_shown =
-  0.08; /* of the steps done: the fall from the start would take all of the axis */
-
-static const double least_margin = 1e-9; /* a loss may be 0 throughout: of a text of one symbol */
+  0.08; /* of the steps done: the fall from the start would take all of the axis; it is marked */
 
 static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
 
-/* The smallest lower edge of a band of one column. */
-static double least_edge(const struct table *band)
-{
-  double least = INFINITY;
-  for (long r = 0; r < band->rows; r++) least = fmin(least, band->value[r * band->columns + 2]);
-  return least;
-}
-
 static int put_curves(FILE *f, const struct runset *set, const char *series, const char *block,
-                      void (*prepare)(struct table *), struct extent *extent, struct error *error)
+                      void (*prepare)(struct table *), struct spread *spread, struct error *error)
 {
-  double least[FIGURE_GROUPS], last[FIGURE_GROUPS];
+  double last[FIGURE_GROUPS];
   char name[32];
   fprintf(f, "$%s << EOD\n", block);
   for (int g = 0; g < set->groups; g++) {
     struct table band;
     int status = figure_band(&set->group[g], series, prepare, 0, &band, error);
     if (status) return status;
-    if (figure_sets_axis(set, &set->group[g]))
-      figure_see(&band, band.rows ? first_shown * band.step[band.rows - 1] : 0, 1, extent);
+    figure_see(&band, band.rows ? first_shown * band.step[band.rows - 1] : 0,
+               figure_sets_axis(set, &set->group[g]), 0, spread);
     last[g] = figure_last(&band, 1);
     figure_put_block(f, &band, g);
-    least[g] = least_edge(&band);
     table_free(&band);
   }
   fprintf(f, "EOD\n");
-  snprintf(name, sizeof name, "%s_least", block);
-  gnuplot_numbers(f, name, least, set->groups);
   snprintf(name, sizeof name, "%s_last", block);
   gnuplot_numbers(f, name, last, set->groups);
   return STATUS_OK;
 }
 
 /* The last validation loss of every seed drawn, as block g of $final; their mean and interval. */
-static int put_final(FILE *f, const struct run_group *group, int g, struct interval *out,
-                     struct extent *extent, struct error *error)
+static int put_final(FILE *f, const struct run_group *group, int g, struct interval *out, int counts,
+                     struct spread *spread, struct error *error)
 {
   double *values = memory_new((size_t)group->count, sizeof *values);
   const struct run **drawn = memory_new((size_t)group->count, sizeof *drawn);
@@ -60,7 +47,7 @@ static int put_final(FILE *f, const struct run_group *group, int g, struct inter
     if (status) break;
     values[i] = table.rows ? table.value[table.rows - 1] : NAN;
     fprintf(f, "%s\n", table_number(values[i], text));
-    extent_see(extent, values[i]);
+    spread_see(spread, counts, 0, values[i], values[i], values[i]);
     table_free(&table);
   }
   *out = interval_of(values, count, 0);
@@ -70,22 +57,19 @@ static int put_final(FILE *f, const struct run_group *group, int g, struct inter
   return status;
 }
 
-static int put_finals(FILE *f, const struct runset *set, struct extent *extent, struct error *error)
+static int put_finals(FILE *f, const struct runset *set, struct spread *spread, struct error *error)
 {
   double mean[FIGURE_GROUPS], lo[FIGURE_GROUPS], hi[FIGURE_GROUPS];
-  struct extent unused = {NAN, NAN, 0};
   fprintf(f, "$final << EOD\n");
   for (int g = 0; g < set->groups; g++) {
     struct interval interval;
-    int status = put_final(f, &set->group[g], g, &interval,
-                           figure_sets_axis(set, &set->group[g]) ? extent : &unused, error);
+    int counts = figure_sets_axis(set, &set->group[g]);
+    int status = put_final(f, &set->group[g], g, &interval, counts, spread, error);
     if (status) return status;
     mean[g] = interval.mean;
     lo[g] = interval.lo;
     hi[g] = interval.hi;
-    if (!figure_sets_axis(set, &set->group[g])) continue;
-    extent_see(extent, lo[g]);
-    extent_see(extent, hi[g]);
+    spread_see(spread, counts, 0, mean[g], lo[g], hi[g]);
   }
   fprintf(f, "EOD\n");
   gnuplot_numbers(f, "final_mean", mean, set->groups);
@@ -117,24 +101,29 @@ static double common_floor(const struct runset *set)
 static int loss_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct runset *set = r->set;
-  struct extent extent = {NAN, NAN, 0}, final = {NAN, NAN, 0};
+  struct spread curves = SPREAD_EMPTY, finals = SPREAD_EMPTY;
   int has_val = figure_needs(set, "val_loss");
-  int status = put_curves(f, set, "loss", "train", smooth, &extent, error);
-  if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, &extent, error);
-  if (!status && has_val) status = put_finals(f, set, &final, error);
+  int status = put_curves(f, set, "loss", "train", smooth, &curves, error);
+  if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, &curves, error);
+  if (!status && has_val) status = put_finals(f, set, &finals, error);
   if (status) return status;
   double floor_ = common_floor(set);
-  extent_see(&extent, floor_);
-  if (!(extent.high >= extent.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
+  if (curves.value.high < EXPLODED * curves.value.low) extent_see(&curves.value, floor_);
+  struct extent axis = spread_axis(&curves, 0), final = spread_axis(&finals, 0);
+  if (!(axis.high >= axis.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
   if (!(final.high >= final.low)) has_val = 0;
-  double margin = 0.07 * (extent.high - extent.low) + 1e-3 * fabs(extent.high) + least_margin;
-  double final_margin = 0.08 * (final.high - final.low) + 1e-3 * fabs(final.high) + least_margin;
+  int log_y = curves.value.low > 0 && curves.value.high >= EXPLODED * curves.value.low;
+  if (log_y) { /* the start counts: on a linear axis all before the end would lie at the bottom */
+    axis.low = fmax(curves.all.low, curves.value.low / 2);
+    axis.high = fmax(axis.high, curves.all.high);
+  }
   fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, rows_averaged(set));
-  gnuplot_number(f, "loss_low", extent.low - margin);
-  gnuplot_number(f, "loss_high", extent.high + margin);
-  gnuplot_number(f, "final_low", final.low - final_margin);
-  gnuplot_number(f, "final_high", final.high + final_margin);
-  gnuplot_number(f, "last_of_all", fmax(extent.last_step, 1));
+  fprintf(f, "log_y = %d\n", log_y);
+  spread_put(f, &curves, &axis);
+  gnuplot_number(f, "final_low", final.low);
+  gnuplot_number(f, "final_high", final.high);
+  gnuplot_number(f, "final_all_low", finals.all.low);
+  gnuplot_number(f, "final_all_high", finals.all.high);
   gnuplot_number(f, "loss_floor", floor_);
   figure_put_heading(f, set, has_val ? "Training and validation loss" : "Training loss");
   return STATUS_OK;

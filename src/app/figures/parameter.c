@@ -22,7 +22,8 @@ struct parameter_figure {
   const struct run_group **group; /* [groups] those of a curve together, by x */
   int *first;                     /* [curves + 1] its groups */
   int log_x, log_y;
-  struct extent x_range, y_range;
+  struct extent x_range, y_range; /* y: of the runs */
+  struct spread y;
   double *last, *last_x, *dots;  /* where each curve ends; how many runs it has to draw */
   double *cross_x, *cross_curve; /* [groups] where a run failed */
   int crosses;
@@ -74,6 +75,7 @@ static double sign_and_spread(const struct extent *e) { return e->low > 0 ? e->h
 static int find_ranges(struct parameter_figure *d, struct error *error)
 {
   d->x_range = d->y_range = (struct extent){NAN, NAN, 0};
+  d->y = SPREAD_EMPTY;
   for (int g = 0; g < d->set->groups; g++) {
     double x = x_of(d, &d->set->group[g]);
     if (isnan(x))
@@ -86,6 +88,7 @@ static int find_ranges(struct parameter_figure *d, struct error *error)
     if (!counts(d, &d->set->run[i])) continue;
     passed |= !d->value[i].censored;
     extent_see(&d->y_range, d->value[i].value);
+    spread_see(&d->y, 1, 0, d->value[i].value, NAN, NAN);
   }
   if (!isnan(d->y_range.low) && !passed)
     return error_set(error, STATUS_USAGE, "metric %s: no run passed the level", d->metric->name);
@@ -109,11 +112,14 @@ static void put_curve(FILE *f, struct parameter_figure *d, int c)
     int left_out = 0, narrow = isnan(m.lo) || isinf(m.hi);
     if (isinf(m.middle)) m.middle = NAN; /* not reached by half */
     char number[4][32];
+    double lo = narrow ? m.middle : m.lo, hi = narrow ? m.middle : m.hi;
+    if (metric_is_share(d->metric)) lo = lo < 0 ? 0 : lo, hi = hi > 1 ? 1 : hi;
+    spread_see(&d->y, 1, d->log_y, m.middle, lo, hi);
     for (int i = 0; i < group->count; i++)
       left_out += run_has_failed(&group->run[i]) && !counts(d, &group->run[i]);
     fprintf(f, "%s %d %s %s %s %d %d\n", table_number(x_of(d, group), number[0]), m.n,
-            table_number(m.middle, number[1]), table_number(narrow ? m.middle : m.lo, number[2]),
-            table_number(narrow ? m.middle : m.hi, number[3]), failed.diverged, failed.blown_up);
+            table_number(m.middle, number[1]), table_number(lo, number[2]), table_number(hi, number[3]),
+            failed.diverged, failed.blown_up);
     if (left_out) {
       d->cross_x[d->crosses] = x_of(d, group);
       d->cross_curve[d->crosses++] = c + 1;
@@ -150,12 +156,14 @@ static void put_all(FILE *f, struct parameter_figure *d)
   gnuplot_number(f, "times", metric_is_time(d->metric));
   gnuplot_number(f, "x_low", d->x_range.low);
   gnuplot_number(f, "x_high", d->x_range.high);
-  extent_put(f, &d->y_range);
   fprintf(f, "$curves << EOD\n");
   for (int c = 0; c < d->curves.groups; c++) put_curve(f, d, c);
   fprintf(f, "EOD\n$runs << EOD\n");
   for (int c = 0; c < d->curves.groups; c++) put_runs(f, d, c);
   fprintf(f, "EOD\n");
+  struct extent axis = spread_axis(&d->y, d->log_y);
+  spread_put(f, &d->y, &axis);
+  gnuplot_number(f, "share", metric_is_share(d->metric));
   gnuplot_numbers(f, "last", d->last, d->curves.groups);
   gnuplot_numbers(f, "last_x", d->last_x, d->curves.groups);
   gnuplot_numbers(f, "dots", d->dots, d->curves.groups);

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { MEASURES = 3, KINDS = 5, MOST_NAMES = 8 };
+enum { MEASURES = 3, KINDS = 5, MOST_NAMES = 8, ENTROPY = 1 };
 static const char *const measures[MEASURES] = {"weight/spectral_norm", "weight/svd_entropy",
                                                "weight/stable_rank"};
 /* The last part of the tensors' names. What is of no other kind is of the last, so that nothing that a variant
@@ -79,19 +79,20 @@ static int kind_means(const struct run *run, struct buffer names[KINDS], struct 
   return STATUS_OK;
 }
 
-static void see_kinds(const struct table *band, struct extent extent[MEASURES])
+/* SVD entropies are shares of the largest that there can be: their intervals end at 1. */
+static void see_kinds(struct table *band, int counts, struct spread spread[MEASURES])
 {
   for (long r = 0; r < band->rows; r++)
     for (int i = 0; i < MEASURES * KINDS; i++) {
-      const double *mean = &band->value[r * band->columns + 1 + 3 * i];
-      if (!isfinite(*mean)) continue;
-      extent_see(&extent[i / KINDS], *mean);
-      if (isfinite(mean[2])) extent_see(&extent[i / KINDS], fmin(mean[2], 1.1 * *mean));
-      extent[0].last_step = fmax(extent[0].last_step, band->step[r]);
+      double *mean = &band->value[r * band->columns + 1 + 3 * i];
+      if (mean[1] < 0) mean[1] = 0;
+      if (i / KINDS == ENTROPY && mean[2] > 1) mean[2] = 1;
+      spread_see(&spread[i / KINDS], counts, 0, mean[0], mean[1], mean[2]);
+      if (counts && isfinite(*mean)) spread->value.last_step = fmax(spread->value.last_step, band->step[r]);
     }
 }
 
-static int put_curves(FILE *f, const struct runset *set, struct extent extent[MEASURES],
+static int put_curves(FILE *f, const struct runset *set, struct spread spread[MEASURES],
                       struct buffer names[KINDS], struct error *error)
 {
   fprintf(f, "$data << EOD\n");
@@ -103,7 +104,7 @@ static int put_curves(FILE *f, const struct runset *set, struct extent extent[ME
     for (int i = 0; i < count && !status; i++) status = kind_means(drawn[i], names, &runs[i], error);
     if (!status) {
       table_band(&band, runs, count, 0);
-      if (figure_sets_axis(set, group)) see_kinds(&band, extent);
+      see_kinds(&band, figure_sets_axis(set, group), spread);
       table_bins(&band, FIGURE_BINS);
       figure_put_block(f, &band, g);
       table_free(&band);
@@ -139,21 +140,27 @@ static void put_panels(FILE *f, struct buffer names[KINDS])
 static int spectra_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct runset *set = r->set;
-  struct extent extent[MEASURES] = {{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}};
+  struct spread spread[MEASURES] = {SPREAD_EMPTY, SPREAD_EMPTY, SPREAD_EMPTY};
   struct buffer names[KINDS] = {{0}};
-  double low[MEASURES], high[MEASURES];
-  int status = put_curves(f, set, extent, names, error);
+  double low[MEASURES], high[MEASURES], all_low[MEASURES], all_high[MEASURES];
+  int status = put_curves(f, set, spread, names, error);
   for (int m = 0; m < MEASURES && !status; m++) {
-    if (!isfinite(extent[m].high)) status = error_set(error, STATUS_USAGE, "no finite spectrum to draw");
-    double margin = 0.06 * (extent[m].high - extent[m].low) + 1e-6 * extent[m].high;
-    low[m] = m == 1 ? extent[m].low - margin : 0; /* entropies lie near 1, the others begin at 0 */
-    high[m] = extent[m].high + margin;
+    struct extent axis = spread_axis(&spread[m], 0);
+    if (!isfinite(axis.high)) status = error_set(error, STATUS_USAGE, "no finite spectrum to draw");
+    double margin = 0.06 * (axis.high - axis.low) + 1e-6 * axis.high;
+    low[m] = m == ENTROPY ? fmax(axis.low - margin, 0) : 0; /* entropies lie near 1, the others begin at 0 */
+    high[m] = m == ENTROPY ? fmin(axis.high + margin, 1) : axis.high + margin;
+    if (!(high[m] > low[m])) low[m] = 0;
+    all_low[m] = spread[m].all.low;
+    all_high[m] = spread[m].all.high;
   }
   if (!status) {
     gnuplot_numbers(f, "low", low, MEASURES);
     gnuplot_numbers(f, "high", high, MEASURES);
+    gnuplot_numbers(f, "all_low", all_low, MEASURES);
+    gnuplot_numbers(f, "all_high", all_high, MEASURES);
     put_panels(f, names);
-    gnuplot_number(f, "last_of_all", fmax(extent[0].last_step, 1));
+    gnuplot_number(f, "last_of_all", fmax(spread->value.last_step, 1));
     figure_put_heading(f, set, "Spectra of the weights against training step");
   }
   for (int k = 0; k < KINDS; k++) memory_free(names[k].text);

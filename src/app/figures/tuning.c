@@ -17,7 +17,8 @@ struct tuning_figure {
   double *best_x, *best_y; /* [keys, arms] */
   double *cross_x, *cross_g, *cross_k;
   int crosses;
-  struct extent x[TUNING_KEYS], y;
+  struct extent x[TUNING_KEYS];
+  struct spread y;
 };
 
 /* Those that differ from the best in this key alone. */
@@ -43,10 +44,10 @@ static void put_curve(FILE *f, struct tuning_figure *d, int key, int g)
     const struct tuning_point *x = &a->point[p];
     if (!is_drawn(a, x, t->keys, key)) continue;
     extent_see(&d->x[key], x->value[key]);
-    if (isfinite(x->score)) {
-      if (a->best < 0 || abs(x->at[key] - a->point[a->best].at[key]) <= ROOM)
-        extent_see(&d->y, x->score); /* far away a curve may lie anywhere */
-    } else
+    if (isfinite(x->score)) /* far away a curve may lie anywhere */
+      spread_see(&d->y, a->best < 0 || abs(x->at[key] - a->point[a->best].at[key]) <= ROOM, 0, x->score, NAN,
+                 NAN);
+    else
       d->cross_x[d->crosses] = x->value[key], d->cross_k[d->crosses] = key + 1,
       d->cross_g[d->crosses++] = g + 1;
     fprintf(f, "%s %s %d\n", table_number(x->value[key], number[0]), gnuplot_value(x->score, number[1]),
@@ -55,8 +56,9 @@ static void put_curve(FILE *f, struct tuning_figure *d, int key, int g)
   fputs("\n\n", f);
 }
 
-static void put_runs(FILE *f, const struct tuning *t, int key, int g)
+static void put_runs(FILE *f, struct tuning_figure *d, int key, int g)
 {
+  const struct tuning *t = d->tuning;
   const struct tuning_arm *a = &t->arm[g];
   char number[2][32];
   fprintf(f, "# x value\n%s NaN\n", table_number(a->start[key], number[0]));
@@ -64,6 +66,7 @@ static void put_runs(FILE *f, const struct tuning *t, int key, int g)
     for (long s = 0; s < t->seeds && is_drawn(a, &a->point[p], t->keys, key); s++) {
       const struct tuning_run *run = &a->point[p].run[s];
       int shown = run->fate == SWEEP_FINISHED && run->value.has && !run->value.censored;
+      if (shown) spread_see(&d->y, 0, 0, run->value.value, NAN, NAN);
       if (shown)
         fprintf(f, "%s %s\n", table_number(a->point[p].value[key], number[0]),
                 gnuplot_value(run->value.value, number[1]));
@@ -103,12 +106,12 @@ static int tuning_data(FILE *f, const struct figure_request *r, struct error *er
   struct tuning_figure d = {.tuning = t, .best_x = room, .best_y = room + all, .cross_x = room + 2 * all};
   d.cross_g = d.cross_x + 2 * points, d.cross_k = d.cross_g + 2 * points;
   for (int k = 0; k < TUNING_KEYS; k++) d.x[k] = (struct extent){NAN, NAN, 0};
-  d.y = (struct extent){NAN, NAN, 0};
+  d.y = SPREAD_EMPTY;
   put_groups(f, t);
   fprintf(f, "$curves << EOD\n");
   for (int i = 0; i < all; i++) put_curve(f, &d, i / t->arms, i % t->arms);
   fprintf(f, "EOD\n$runs << EOD\n");
-  for (int i = 0; i < all; i++) put_runs(f, t, i / t->arms, i % t->arms);
+  for (int i = 0; i < all; i++) put_runs(f, &d, i / t->arms, i % t->arms);
   fprintf(f, "EOD\n");
   put_best(&d);
   gnuplot_number(f, "keys", t->keys);
@@ -120,14 +123,15 @@ static int tuning_data(FILE *f, const struct figure_request *r, struct error *er
     fprintf(f, k ? "x2_low = %.17g; x2_high = %.17g\n" : "x1_low = %.17g; x1_high = %.17g\n", d.x[k].low,
             d.x[k].high);
   }
-  extent_put(f, &d.y);
+  struct extent axis = spread_axis(&d.y, 0);
+  spread_put(f, &d.y, &axis);
   gnuplot_numbers(f, "best_x", d.best_x, all);
   gnuplot_numbers(f, "best_y", d.best_y, all);
   fprintf(f, "crosses = %d\n", d.crosses);
   if (d.crosses) gnuplot_numbers(f, "cross_x", d.cross_x, d.crosses);
   if (d.crosses) gnuplot_numbers(f, "cross_g", d.cross_g, d.crosses);
   if (d.crosses) gnuplot_numbers(f, "cross_k", d.cross_k, d.crosses);
-  int empty = isnan(d.y.low);
+  int empty = isnan(axis.low);
   memory_free(room);
   return empty ? error_set(error, STATUS_USAGE, "no point has a score") : STATUS_OK;
 }
