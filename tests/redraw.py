@@ -784,7 +784,7 @@ class Script:
         return text[1:-1] if text[0] == "'" else float(text)
 
 
-UNTOLD = {"plots", "out", "term", "columns", "rows"}
+UNTOLD = {"plots", "out", "term", "columns", "rows", "page_width", "page_height", "page_font", "page_title"}
 
 
 def number_text(x):
@@ -835,6 +835,24 @@ def note(group):
     return f" ({failed} of {len(group)} {many[0].partition(' ')[2]})"
 
 
+def shades(labels):
+    """Of three groups or more of a kind that differ in one number alone: their place by it."""
+
+    def key(label):
+        kind, _, rest = label.partition(" ")
+        found = re.fullmatch(r"([^= ]+)=([^ ]+)", rest or kind)
+        try:
+            return (kind if rest else "", found[1], float(found[2])) if found else None
+        except ValueError:
+            return None
+
+    keys, out = [key(label) for label in labels], []
+    for k in keys:
+        alike = [o[2] for o in keys if o and k and o[:2] == k[:2]]
+        out.append(NAN if len(alike) < 3 else sum(x < k[2] for x in alike) / (len(alike) - 1))
+    return out
+
+
 def about_groups(groups, labels, one_is="seed"):
     order = [groups[label] for label in labels]
     compare("order of groups", list(groups), labels)
@@ -845,6 +863,7 @@ def about_groups(groups, labels, one_is="seed"):
         "note": [note(g) for g in order],
         "seeds": [len(drawn(g)) for g in order],
         "clipped": [float(g[0].p.get("stabilizers", "none") != "none") for g in order],
+        "shade": shades(labels),
         "first_seed": [drawn(g)[0].seed for g in order],
         "one_is": one_is,
         "about": about([r for g in order for r in g]),
@@ -860,7 +879,7 @@ def check_figure(what, words, expected, by=None):
         return
     labels = [a + b for a, b in zip(script.value.get("kind", []), script.value.get("rest", []))]
     values, blocks = expected(script.value[by] if by else [x.strip() for x in labels])
-    untold = UNTOLD | ({"groups", "kind", "rest", "note", "seeds", "clipped", "first_seed", "one_is"} if by else set())
+    untold = UNTOLD | ({"groups", "kind", "rest", "note", "seeds", "clipped", "shade", "first_seed", "one_is"} if by else set())
     for name in sorted(set(script.value) - untold | set(values)):
         ours, theirs = values.get(name, "nothing"), script.value.get(name, "nothing")
         ours = [
@@ -939,13 +958,27 @@ def extent(values):
     return (min(finite), max(finite)) if finite else (NAN, NAN)
 
 
-def seen(rows, edge, from_step=-INF):
-    for row in rows:
-        for c in range(2, len(row), 3):
-            if row[0] >= from_step:
-                yield row[c]
-                if math.isfinite(row[c + 2]):
-                    yield min(row[c + 2], row[c] * edge)
+def axis_of(entries, log=False, more=()):
+    """The means, and their intervals up to as far again: of (does it count, mean, low, high); and the ends of all."""
+    value, edge, everything = [], [], []
+    for counts, *numbers in entries:
+        for i, x in enumerate(numbers):
+            if math.isfinite(numbers[0]) and math.isfinite(x) and (x > 0 or not log):
+                everything.append(x)
+                if counts:
+                    (edge if i else value).append(x)
+    low, high = extent(value + list(more))
+    reach = (max(high / low, 2) if log else high - low if high > low else INF) if value else NAN
+    edge_low, edge_high = extent(edge)
+    if edge_low < low:
+        low = max(edge_low, low / reach if log else low - reach)
+    if edge_high > high:
+        high = min(edge_high, high * reach if log else high + reach)
+    return (low, high) + extent(everything)
+
+
+def entries_of(rows, counts=lambda row: True):
+    return [(counts(row), *row[c : c + 3]) for row in rows for c in range(2, len(row), 3)]
 
 
 def common_threshold(runs):
@@ -961,12 +994,15 @@ def logits(groups, reduce):
     def expected(labels):
         order = [groups[label] for label in labels]
         bands = [band([table(r) for r in drawn(g)], True) for g in order]
-        axis = [(v, row[0]) for g, b in zip(order, bands) if sets_axis(order, g) for row in b for v in seen([row], 2)]
-        low, high = extent([v for v, _ in axis])
+        low, high, all_low, all_high = axis_of(
+            [e for g, b in zip(order, bands) for e in entries_of(b, lambda row, g=g: sets_axis(order, g))], True
+        )
         steps = [row[0] for g, b in zip(order, bands) if sets_axis(order, g) for row in b]
         values = {
             "low": max(low, high * 1e-6),
             "high": high,
+            "all_low": all_low,
+            "all_high": all_high,
             "last_of_all": max([1] + steps),
             "tau": common_threshold([r for g in order for r in g]),
             "last": [last_finite(b) for b in bands],
@@ -987,7 +1023,7 @@ def logits(groups, reduce):
 def heatmap(groups):
     def expected(labels):
         order = [groups[label] for label in labels]
-        blocks, shown, last = [], [], 0
+        blocks, shown, everything, last = [], [], [], 0
         for g in order:
             steps, x = drawn(g)[0].rows("attn/max_logit")
             columns, block = min(240, len(steps)), []
@@ -997,6 +1033,7 @@ def heatmap(groups):
                 for head in range(x.shape[1]):
                     m = largest(part[:, head])
                     block.append([at, head, m if math.isfinite(m) else NAN])
+                    everything.append(m)
                     if m > 0 and sets_axis(order, g):
                         shown.append(m)
             blocks.append(block)
@@ -1007,6 +1044,8 @@ def heatmap(groups):
         return {
             "low": max(low, high * 1e-4),
             "high": high,
+            "all_low": extent(everything)[0],
+            "all_high": extent(everything)[1],
             "last_of_all": last,
             "bin_steps": math.ceil((last + 1) / 240),
             "heads": heads,
@@ -1033,31 +1072,38 @@ def loss(groups):
         for name, block, table in (("loss", "train", smooth), ("val_loss", "val", lambda r: r.rows("val_loss"))):
             bands = [band([table(r) for r in drawn(g)]) for g in order]
             for g, b in zip(order, bands):
-                if sets_axis(order, g):
-                    shown += seen(b, 1, 0.08 * b[-1][0])
+                counts = sets_axis(order, g)
+                shown += entries_of(b, lambda row, c=counts, last=b[-1][0]: c and row[0] >= 0.08 * last)
+                if counts:
                     ends.append(b[-1][0])
             values[block + "_last"] = [last_finite(b) for b in bands]
             blocks[block] = [no_width(b) for b in bands]
-            values[block + "_least"] = [
-                min([row[3] for row in b if not math.isnan(row[3])], default=NAN) for b in blocks[block]
-            ]
         finals = [[r.rows("val_loss")[1][-1, 0] for r in drawn(g)] for g in order]
         intervals = [interval(x) if len(x) > 1 else [x[0]] * 3 for x in finals]
         blocks["final"] = [[[x] for x in g] for g in finals]
         for k, name in enumerate(("mean", "lo", "hi")):
             values["final_" + name] = [i[k] for i in intervals]
-        axis = [v for g, x, i in zip(order, finals, intervals) if sets_axis(order, g) for v in x + i[1:]]
+        ends_of = [
+            (sets_axis(order, g), *numbers)
+            for g, x, i in zip(order, finals, intervals)
+            for numbers in [i] + [[v] * 3 for v in x]
+        ]
         floors = {r.floor for r in runs}
         floor = floors.pop() if len(floors) == 1 else NAN
-        low, high = extent(shown + [floor])
-        margin = 0.07 * (high - low) + 1e-3 * abs(high) + 1e-9
-        values.update(loss_low=low - margin, loss_high=high + margin, loss_floor=floor, last_of_all=max(ends))
-        low, high = extent(axis)
-        margin = 0.08 * (high - low) + 1e-3 * abs(high) + 1e-9
+        means = extent([mean for counts, mean, *_ in shown if counts])
+        log_y = means[0] > 0 and means[1] >= 20 * means[0]
+        low, high, all_low, all_high = axis_of(shown, more=[] if log_y else [floor])
+        if log_y:
+            low, high = max(all_low, means[0] / 2), max(high, all_high)
+        values.update(low=low, high=high, all_low=all_low, all_high=all_high, log_y=float(log_y))
+        values.update(loss_floor=floor, last_of_all=max(ends))
+        low, high, final_all_low, final_all_high = axis_of(ends_of)
         rows = max(len(r.rows("loss")[0]) for r in runs)
         values.update(
-            final_low=low - margin,
-            final_high=high + margin,
+            final_low=low,
+            final_high=high,
+            final_all_low=final_all_low,
+            final_all_high=final_all_high,
             has_val=float(math.isfinite(low)),
             bin_steps=math.floor(rows / 40 + 0.5) if rows > 40 else 1,
             heading="Training and validation loss" if math.isfinite(low) else "Training loss",
@@ -1088,19 +1134,25 @@ def spectra(groups):
     def expected(labels):
         order = [groups[label] for label in labels]
         bands = [band([table(r) for r in drawn(g)]) for g in order]
-        low, high, ends = [], [], [1]
+        low, high, all_low, all_high, ends = [], [], [], [], [1]
         for m in range(3):
             shown = []
             for g, b in zip(order, bands):
-                for row in b if sets_axis(order, g) else []:
+                for row in b:
                     for c in range(2 + 15 * m, 17 + 15 * m, 3):
-                        if math.isfinite(row[c]):
+                        row[c + 1] = 0 if row[c + 1] < 0 else row[c + 1]
+                        row[c + 2] = 1 if m == 1 and row[c + 2] > 1 else row[c + 2]
+                        shown.append((sets_axis(order, g), *row[c : c + 3]))
+                        if math.isfinite(row[c]) and sets_axis(order, g):
                             ends.append(row[0])
-                            shown += [row[c]] + ([min(row[c + 2], 1.1 * row[c])] if math.isfinite(row[c + 2]) else [])
-            lo, hi = extent(shown)
+            lo, hi, least, most = axis_of(shown)
             margin = 0.06 * (hi - lo) + 1e-6 * hi
-            low.append(lo - margin if m == 1 else 0)
-            high.append(hi + margin)
+            low.append(max(lo - margin, 0) if m == 1 else 0)
+            high.append(min(hi + margin, 1) if m == 1 else hi + margin)
+            if not high[-1] > low[-1]:
+                low[-1] = 0
+            all_low.append(least)
+            all_high.append(most)
         tensors = [t for g in order for r in g for t in r.tensors]
         have = sorted({kind_of(t) for t in tensors})
         names = [dict.fromkeys(t.split(".")[-1] for t in tensors if kind_of(t) == k) for k in have]
@@ -1111,6 +1163,8 @@ def spectra(groups):
             **about_groups(groups, labels),
             "low": low,
             "high": high,
+            "all_low": all_low,
+            "all_high": all_high,
             "kinds": 5,
             "panels": len(have),
             "panel_kind": have,
@@ -1200,7 +1254,8 @@ def parameter(groups, name):
             "dots": [],
             "crosses": 0,
         }
-        values["low"], values["high"] = extent(shown)
+        seen = [(True, v, NAN, NAN) for v in shown]
+        share = float("over=" in name)
         curves, dots, cross_x, cross_g = [], [], [], []
         for c, label in enumerate(labels):
             curve, dot, last, last_x = [], [], NAN, NAN
@@ -1209,9 +1264,14 @@ def parameter(groups, name):
                 middle, lo, hi = group_measure(group, name, "geometric" if log_y else "arithmetic")
                 narrow = math.isnan(lo) or math.isinf(hi)
                 middle = NAN if math.isinf(middle) else middle
+                if narrow:
+                    lo = hi = middle
+                elif share:
+                    lo, hi = max(lo, 0), min(hi, 1)
+                if not log_y or middle > 0:
+                    seen.append((True, middle, *(v if v > 0 or not log_y else NAN for v in (lo, hi))))
                 curve.append(
-                    [lr, len(counted(group, name)), middle]
-                    + ([middle] * 2 if narrow else [lo, hi])
+                    [lr, len(counted(group, name)), middle, lo, hi]
                     + [sum(r.diverged for r in group), sum(r.blown_up for r in group)]
                 )
                 if any(r.failed and not counts(r, name) for r in group):
@@ -1228,7 +1288,11 @@ def parameter(groups, name):
             values["last"].append(last)
             values["last_x"].append(last_x)
             values["dots"].append(sum(math.isfinite(y) for _, y in dot))
-        values["crosses"] = len(cross_x)
+        values["crosses"], values["share"] = len(cross_x), share
+        low, high, values["all_low"], values["all_high"] = axis_of(seen)
+        if log_y:
+            low, high = axis_of(seen, True)[:2]
+        values["low"], values["high"] = low, high
         values.update(
             about_groups(groups, labels, "run"),
             about=about(runs),
@@ -1292,12 +1356,15 @@ def field(groups, name):
 def difference(arms, series):
     """{(value of --by): [(a, b), ...]}; a curve each."""
     ratio = "logit" in series
+    several = len(next(iter(arms.values()))[0][0].rows(series)[1][0]) > 1
+    over = {"attn": "heads", "weight": "tensors"}.get(series.split("/")[0], "")
+    reduced = largest if ratio else lambda row: sum(row) / len(row)
 
     def table(a, b):
         (sa, xa), (sb, xb) = (r.rows(series) for r in (a, b))
         out = []
         for s in sorted(set(sa) & set(sb)):
-            v, w = largest(xa[list(sa).index(s)]), largest(xb[list(sb).index(s)])
+            v, w = (reduced(x[list(steps).index(s)]) for steps, x in ((sa, xa), (sb, xb)))
             if math.isfinite(v) and math.isfinite(w) and (not ratio or v > 0 and w > 0):
                 out.append((s, [w / v if ratio else w - v]))
         return [s for s, _ in out], [x for _, x in out]
@@ -1314,19 +1381,16 @@ def difference(arms, series):
             seeds.append(len(pairs) - diverged - blown_up)
             bands.append(band([table(a, b) for a, b in pairs if not (a.failed or b.failed)], ratio))
         scale = (lambda v: math.log(v) if v > 0 else NAN) if ratio else (lambda v: v)
-        low, high = extent([scale(row[2]) for b in bands for row in b] + [0])
-        room = high - low
-        edges = [
-            max(low - room, min(high + room, scale(v)))
-            for b in bands
-            for row in b
-            for v in row[3:5]
-            if not math.isnan(v)
-        ]
-        low, high = extent([low, high] + edges)
+        if "entropy" in series:
+            for row in (row for b in bands for row in b if not math.isnan(row[3])):
+                row[3], row[4] = max(row[3], -1), min(row[4], 1)
+        seen = [(True, 0, 0, 0)] + [(True, *map(scale, row[2:5])) for b in bands for row in b]
+        low, high, all_low, all_high = axis_of(seen)
         return {
             "low": low,
             "high": high,
+            "all_low": all_low,
+            "all_high": all_high,
             "last_of_all": max([1] + [b[-1][0] for b in bands if b]),
             "ratio": float(ratio),
             "groups": len(bands),
@@ -1335,8 +1399,11 @@ def difference(arms, series):
             "note": notes,
             "seeds": seeds,
             "clipped": [1 for _ in labels],
+            "shade": shades(labels),
             "about": about([r for pairs in arms.values() for pair in pairs for r in pair]),
-            "heading": f"{series}: kind=muonclip {'over' if ratio else 'minus'} kind=adam",
+            "heading": series
+            + (f", {'max' if ratio else 'mean'} over {over}" if several else "")
+            + f": kind=muonclip {'over' if ratio else 'minus'} kind=adam",
             "y_name": "B / A  (log scale)" if ratio else "B - A  (nat)" if "loss" in series else "B - A",
             "last": [last_finite(b) for b in bands],
         }, {"data": [no_width(thinned(b)) for b in bands]}

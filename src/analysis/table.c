@@ -1,5 +1,6 @@
 /* table.c - columns over steps */
 #include "analysis/table.h"
+#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,26 @@ void table_join(struct table *t, const struct table *more)
   copy_columns(&out, t->columns, more);
   table_free(t);
   *t = out;
+}
+
+int table_keep(struct table *t, const char *pattern)
+{
+  struct table out;
+  int kept = 0, *from = memory_new((size_t)t->columns + 1, sizeof *from);
+  for (int c = 0; c < t->columns; c++)
+    if (!fnmatch(pattern, t->column[c].name, 0)) from[kept++] = c;
+  if (kept) {
+    table_new(&out, t->rows, kept);
+    memcpy(out.step, t->step, (size_t)t->rows * sizeof *t->step);
+    for (int c = 0; c < kept; c++) {
+      out.column[c] = t->column[from[c]];
+      for (long r = 0; r < t->rows; r++) row_of(&out, r)[c] = row_of(t, r)[from[c]];
+    }
+    table_free(t);
+    *t = out;
+  }
+  memory_free(from);
+  return kept;
 }
 
 static void table_reduce(struct table *t, const char *name, double (*reduce)(const double *, int))

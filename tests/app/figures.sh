@@ -28,6 +28,104 @@ check_figures "$dir/one" "one run"
 small_run tighter preset=muonclip train.seed=3 qk_clip.tau=1
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "one threshold of two"
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/muonclip-2.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "the last threshold of three"
+# what a frame cuts is marked: the axis takes intervals as far again as the means reach, all_high says how far they go
+number() { sed -n "s/^$1 = //p" "$dir/script"; }
+"$program" plot --script --figure=logits "$dir/adam-1.h5" "$dir/adam-2.h5" > "$dir/script"
+awk '/^all_high/ { all = $3 } /^high/ { high = $3 } /^all_low/ { least = $3 } /^low/ { low = $3 }
+  /^\$data/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ { if ($5 > most) most = $5; if (!n++ || $4 < first) first = $4; if ($3 > mean) mean = $3 }
+  END { exit !(all == most && least == first && high >= mean && all > high && least < low) }' "$dir/script" || fail "ends of what is drawn: $(grep -E '^(all_)?(low|high)' "$dir/script")"
+"$program" plot --figure=logits --format=svg "$dir/adam-1.h5" "$dir/adam-2.h5" -o "$dir/cut" > /dev/null && grep -q 'goes on beyond the frame' "$dir/cut/logits.svg" || fail "a band that is cut has no mark"
+"$program" plot --figure=logits --format=svg "$dir/adam-1.h5" -o "$dir/cut" > /dev/null && ! grep -q 'goes on beyond the frame' "$dir/cut/logits.svg" || fail "a mark of nothing"
+# a run that explodes: the start of its loss is on the axis
+small_run exploded preset=adam train.lr=100 train.warmup=0 train.on_nonfinite=continue
+"$program" plot --script --figure=loss "$dir/exploded.h5" > "$dir/script"
+awk '/^log_y/ { log_y = $3 } /^low/ { low = $3 } /^high/ { high = $3 } /^\$train/ { on = 1 } /^EOD/ { on = 0 }
+  on && /^[0-9]/ { if (!n++) first = $3; if ($3 > most) most = $3 } END { exit !(log_y == 1 && first > low && most <= high) }' "$dir/script" || fail "a loss that explodes: $(grep -E '^(low|high|log_y)' "$dir/script")"
+rm "$dir/exploded.h5"
+# shares stay between 0 and 1, their intervals too
+"$program" plot --script "$dir"/*-[12].h5 --x train.warmup --y attn/max_logit:all:over=1.5 > "$dir/script" 2> "$dir/err" || fail "a share: $(cat "$dir/err")"
+awk '/^\$curves/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ { n++; if ($4 < 0 || $5 > 1) bad = 1 } END { exit !(n == 3 && !bad) }' "$dir/script" || fail "an interval of shares beyond 1"
+test "$(number share)" = 1.0 || fail "a share has no bounds"
+
+# the reduction is named, and is the mean of spectra, in differences as in series and in what export prints
+"$program" plot --diff --script "$dir"/muon-?.h5 "$dir"/muonclip-?.h5 kind=muon kind=muonclip --of weight/svd_entropy > "$dir/script"
+grep -q "^heading = 'weight/svd_entropy, mean over tensors: kind=muonclip minus kind=muon'" "$dir/script" || fail "a difference: $(grep ^heading "$dir/script")"
+"$program" plot --diff --script "$dir"/muon-?.h5 "$dir"/muonclip-?.h5 kind=muon kind=muonclip > "$dir/script"
+grep -q "^heading = 'attn/max_logit, max over heads: " "$dir/script" || fail "a difference of logits: $(grep ^heading "$dir/script")"
+for one in attn/entropy@l1h*:mean weight/svd_entropy@*w_[qk]:min 'attn/max_logit@l0*' loss weight/stable_rank:median attn/entropy:over=1; do
+  "$program" plot --script --series "$one" --over tokens "$dir/muon-1.h5" 2> "$dir/err" | awk '/^\$data/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ { print $1 / 64, $3 + 0 }' > "$dir/drawn"
+  case $one in *@l0\*) set -- 'attn/max_logit@l0*:max' ;; *:* | loss) set -- "$one" ;; esac
+  "$program" export "$dir/muon-1.h5" "$1" | awk '!/^#/ { print $1, $2 + 0 }' > "$dir/told"
+  test -s "$dir/drawn" && cmp -s "$dir/drawn" "$dir/told" || fail "--series $one: $(head -n 2 "$dir/drawn" "$dir/told") $(cat "$dir/err")"
+done
+"$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*' --format=csv | head -n 1 | grep -qx 'step,l1h0,l1h1' || fail "export: columns that match"
+"$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*' | awk '!/^#/ { print $1, ($2 + $3) / 2 }' > "$dir/told"
+"$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*:mean' | awk '!/^#/ { print $1, $2 + 0 }' | paste - "$dir/told" | awk '($2 - $4) ^ 2 > 1e-10 { bad = 1 } END { exit !NR || bad }' || fail "the mean over those that match"
+"$program" plot --series 'attn/entropy@l1h*' --series val_loss --series weight/svd_entropy --format=svg "$dir"/*-[12].h5 -o "$dir/panels" > /dev/null 2> "$dir/err" || fail "panels: $(cat "$dir/err")"
+for text in 'attn/entropy@l1h\*, mean over heads  (nat)' 'val_loss  (nat)' 'weight/svd_entropy, mean over tensors'; do grep -q "$text" "$dir/panels/series.svg" || fail "no panel of $text"; done
+"$program" plot -t --series loss "$dir/muon-1.h5" > "$dir/text" && grep -q 'training step' "$dir/text" || fail "-t --series"
+
+# one metric against another: the front has no group that another beats in both
+"$program" plot --script --x peak --y val "$dir"/*-[12].h5 > "$dir/script" 2> "$dir/err" || fail "a scatter: $(cat "$dir/err")"
+awk '/^\$/ { block = $1 } /^EOD/ { block = "" } block == "$means" && NF == 6 { x[++n] = $1; y[n] = $4 } block == "$front" && NF == 2 { fx[++m] = $1; fy[m] = $2 }
+  END { for (i = 1; i <= n; i++) { beaten = 0; for (k = 1; k <= n; k++) beaten += x[k] < x[i] && y[k] < y[i]; if (!beaten) { want++; on = 0; for (k = 1; k <= m; k++) on += fx[k] == x[i] && fy[k] == y[i]; bad += !on } }
+    exit !(n == 3 && m && want == m && !bad) }' "$dir/script" || fail "the front: $(sed -n '/^.means/,/^front/p' "$dir/script")"
+"$program" plot --x peak --y val --format=svg "$dir"/*-[12].h5 -o "$dir/panels" > /dev/null 2> "$dir/err" && grep -q 'val  (nat)' "$dir/panels/scatter.svg" || fail "a scatter: $(cat "$dir/err")"
+
+# a natural attempt that is refused names the way
+refused() { # WORDS OF THE MESSAGE, then those of plot
+  words=$1; shift
+  "$program" plot "$dir/muon-1.h5" -o "$dir/x" "$@" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -q -e "$words" "$dir/err" || fail "plot $*: exit $status, $(cat "$dir/err")"
+}
+refused 'over the steps: attn/max_logit:max' --series peak
+refused 'over the steps: attn/entropy:mean' --series attn/entropy:last:mean
+refused 'mean, max, min, median or over=NUMBER' --series loss:slope
+refused 'did you mean attn/entropy' --series attn/entrpy
+refused 'the last is called l1h1' --series 'attn/entropy@l7*'
+refused 'series weight/svd_entropy' --of weight/svd_entropy
+refused 'x train.lr --y peak' --x peak --y train.lr
+refused 'y METRIC' --x peak
+refused 'of METRIC' --x train.lr --y train.batch
+refused 'series NAME' --over tokens
+refused '3.3in,2.5in' --size 3.3
+refused 'by --series' --figure series
+
+# on paper: PDF, the width asked for, and no text below 6 pt
+"$program" plot --format pdf --size 3.3in --figure logits --figure heads --figure heatmap --figure loss --figure spectra "$dir"/*-[12].h5 -o "$dir/paper" > "$dir/out" 2> "$dir/err" || fail "PDF: $(cat "$dir/err")"
+"$program" plot --format pdf --size 84mm,60mm --no-title --x peak --y val "$dir"/*-[12].h5 -o "$dir/paper" >> "$dir/out" 2> "$dir/err" || fail "PDF: $(cat "$dir/err")"
+if command -v python3 > /dev/null; then python3 - "$dir"/paper/*.pdf <<'END' > "$dir/err" || fail "on paper: $(cat "$dir/err")"; fi
+import re, sys, zlib
+for name in sys.argv[1:]:
+    data, text = open(name, "rb").read(), b""
+    assert data[:5] == b"%PDF-", name
+    for part in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.S):
+        try: text += zlib.decompress(part) + b"\n"
+        except zlib.error: pass
+    box = [float(x) for x in re.search(rb"/MediaBox\s*\[([^\]]*)\]", data + text)[1].split()]
+    sizes = [(float(a) ** 2 + float(b) ** 2) ** 0.5 for a, b in re.findall(rb"([-\d.]+) ([-\d.]+) [-\d.]+ [-\d.]+ [-\d.]+ [-\d.]+ Tm", text)]
+    assert 237 <= box[2] <= 239 and sizes and min(sizes) > 5.95, f"{name}: {box} {sorted(set(sizes))}"
+END
+"$program" plot --format svg --size 3.3in --figure logits "$dir/muon-1.h5" -o "$dir/paper" > /dev/null 2>&1
+grep -q 'width="3.3in"' "$dir/paper/logits.svg" || fail "no size of an SVG"
+grep -q '<title>Max logit of the largest head against training step</title>' "$dir/paper/logits.svg" && grep -q '<desc>.*2 layers' "$dir/paper/logits.svg" || fail "an SVG without title and description"
+"$program" plot --format svg --no-title --font 'DejaVu Serif' --figure logits "$dir/muon-1.h5" -o "$dir/paper" > /dev/null 2>&1
+grep -q '<tspan.*Max logit of the largest\|>Max logit of the largest head against training step</text>' "$dir/paper/logits.svg" && fail "--no-title has one"
+grep -q 'font-family="DejaVu Serif"' "$dir/paper/logits.svg" || fail "--font: another"
+
+# groups of a number: in its order, named by it alone, in a sequence of colours
+mkdir "$dir/batches"
+for batch in 16 4 8; do small_run batches/b$batch preset=muon train.batch=$batch train.steps=3; done
+"$program" plot --script --figure=logits "$dir/batches" > "$dir/script"
+grep -q "^array rest\[3\] = \[' batch=4', ' batch=8', ' batch=16'\]" "$dir/script" || fail "order: $(grep '^array rest' "$dir/script")"
+grep -q '^array shade\[3\] = \[0, 0.5, 1\]' "$dir/script" || fail "no sequence: $(grep '^array shade' "$dir/script")"
+"$program" plot --format=svg --figure=logits "$dir/batches" -o "$dir/batches" > /dev/null
+grep -q '>batch=4<' "$dir/batches/logits.svg" && ! grep -q '>Muon batch=4<' "$dir/batches/logits.svg" || fail "a name says what all have"
+
+# heads: titles above the panels
+"$program" plot --script --figure=heads "$dir/muon-1.h5" > /dev/null
+grep -q 'panel_name\[p\] at graph 0,1 ' "$srcdir/plots/heads.gp" || fail "a panel's title lies where curves are"
+
 # what gnuplot complains of is told, though it goes on
 mkdir "$dir/bin"
 printf '#!/bin/sh\ncat > /dev/null\necho "undefined variable: x" >&2\n' > "$dir/bin/gnuplot"

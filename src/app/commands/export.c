@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "analysis/metric.h"
 #include "app/command.h"
 #include "zoo/own_run.h"
 #include "app/selection.h"
@@ -107,24 +108,50 @@ static void no_place(const struct run *run, const struct run_series *s, struct e
             s->name, layers - 1, heads);
 }
 
+/* One series: NAME, NAME@PATTERN, or with :REDUCTION one column. */
+static int read_series(const struct options *r, const struct run *run, const char *word, struct table *out,
+                       struct error *error)
+{
+  struct run_series series;
+  char name[96];
+  const char *pattern = strchr(word, '@');
+  *out = (struct table){0};
+  if (strchr(word, ':')) {
+    struct metric m;
+    int status = curve_read(&m, word, error);
+    if (!status) status = curve_of(&m, run, out, error);
+    if (!status) snprintf(out->column->name, sizeof out->column->name, "%s", word);
+    return status;
+  }
+  snprintf(name, sizeof name, "%.*s", pattern ? (int)(pattern - word) : (int)strlen(word), word);
+  int status = run_read(run->file, name, &series, error);
+  if (status) return status; /* which names the file */
+  table_from_series(out, &series, 0, (int)r->layer, (int)r->head);
+  if (out->columns == 0)
+    no_place(run, &series, error);
+  else if (pattern && (series.shape == PER_STEP || !table_keep(out, pattern + 1)))
+    error_set(error, STATUS_USAGE, "%s: nothing of %s matches %s%s%s", run->path, name, pattern + 1,
+              series.shape == PER_STEP ? "; it has one value a step" : "; the last is called ",
+              series.shape == PER_STEP ? "" : out->column[out->columns - 1].name);
+  const int is_prefixed = r->series.count > 1 || r->format != TABLE_COLUMNS;
+  for (int c = 0; c < out->columns && is_prefixed && series.shape != PER_STEP; c++) {
+    char own[128];
+    snprintf(own, sizeof own, "%s", out->column[c].name);
+    snprintf(out->column[c].name, sizeof out->column[c].name, "%.60s:%.64s", series.name, own);
+  }
+  if (r->reduce == REDUCE_MAX) table_reduce_max(out, series.name);
+  if (r->reduce == REDUCE_MEAN) table_reduce_mean(out, series.name);
+  run_series_free(&series);
+  return error->status;
+}
+
 static int read_table(const struct options *r, const struct run *run, struct table *table,
                       struct error *error)
 {
   *table = (struct table){0};
   for (int i = 0; i < r->series.count; i++) {
-    struct run_series series;
     struct table one;
-    int status = run_read(run->file, r->series.word[i], &series, error);
-    if (status) {
-      table_free(table);
-      return status; /* which names the file */
-    }
-    table_from_series(&one, &series, r->series.count > 1 || r->format != TABLE_COLUMNS, (int)r->layer,
-                      (int)r->head);
-    if (r->reduce == REDUCE_MAX) table_reduce_max(&one, series.name);
-    if (r->reduce == REDUCE_MEAN) table_reduce_mean(&one, series.name);
-    if (one.columns == 0) no_place(run, &series, error);
-    run_series_free(&series);
+    read_series(r, run, r->series.word[i], &one, error);
     if (i == 0)
       *table = one;
     else {

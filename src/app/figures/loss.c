@@ -108,11 +108,11 @@ static int loss_data(FILE *f, const struct figure_request *r, struct error *erro
   if (!status && has_val) status = put_finals(f, set, &finals, error);
   if (status) return status;
   double floor_ = common_floor(set);
-  if (curves.value.high < EXPLODED * curves.value.low) extent_see(&curves.value, floor_);
-  struct extent axis = spread_axis(&curves, 0), final = spread_axis(&finals, 0);
-  if (!(axis.high >= axis.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
-  if (!(final.high >= final.low)) has_val = 0;
   int log_y = curves.value.low > 0 && curves.value.high >= EXPLODED * curves.value.low;
+  if (isnan(curves.value.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
+  if (!log_y) extent_see(&curves.value, floor_);
+  struct extent axis = spread_axis(&curves, 0), final = spread_axis(&finals, 0);
+  if (!(final.high >= final.low)) has_val = 0;
   if (log_y) { /* the start counts: on a linear axis all before the end would lie at the bottom */
     axis.low = fmax(curves.all.low, curves.value.low / 2);
     axis.high = fmax(axis.high, curves.all.high);
