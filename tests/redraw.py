@@ -1067,12 +1067,13 @@ def loss(groups):
         return np.array([steps[a:b].mean() for a, b in cuts]), np.array([x[a:b].mean(axis=0) for a, b in cuts])
 
     def expected(labels):
-        order, values, blocks, shown, ends = [groups[label] for label in labels], {}, {}, [], [1]
+        order, values, blocks, shown, whole, ends = [groups[label] for label in labels], {}, {}, [], [], [1]
         runs = [r for g in order for r in g]
         for name, block, table in (("loss", "train", smooth), ("val_loss", "val", lambda r: r.rows("val_loss"))):
             bands = [band([table(r) for r in drawn(g)]) for g in order]
             for g, b in zip(order, bands):
                 counts = sets_axis(order, g)
+                whole += entries_of(b, lambda row, c=counts: c)
                 shown += entries_of(b, lambda row, c=counts, last=b[-1][0]: c and row[0] >= 0.08 * last)
                 if counts:
                     ends.append(b[-1][0])
@@ -1093,8 +1094,8 @@ def loss(groups):
         means = extent([mean for counts, mean, *_ in shown if counts])
         log_y = means[0] > 0 and means[1] >= 20 * means[0]
         low, high, all_low, all_high = axis_of(shown, more=[] if log_y else [floor])
-        if log_y:
-            low, high = max(all_low, means[0] / 2), max(high, all_high)
+        if log_y:  # all of them count
+            low, high, all_low, all_high = axis_of(whole, True)
         values.update(low=low, high=high, all_low=all_low, all_high=all_high, log_y=float(log_y))
         values.update(loss_floor=floor, last_of_all=max(ends))
         low, high, final_all_low, final_all_high = axis_of(ends_of)

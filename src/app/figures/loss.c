@@ -10,6 +10,8 @@ static const double first_shown =
 
 static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
 
+enum { LATER, WHOLE, SPREADS }; /* without the first steps, on a linear axis; all, on a logarithmic one */
+
 static int put_curves(FILE *f, const struct runset *set, const char *series, const char *block,
                       void (*prepare)(struct table *), struct spread *spread, struct error *error)
 {
@@ -21,7 +23,8 @@ static int put_curves(FILE *f, const struct runset *set, const char *series, con
     int status = figure_band(&set->group[g], series, prepare, 0, &band, error);
     if (status) return status;
     figure_see(&band, band.rows ? first_shown * band.step[band.rows - 1] : 0,
-               figure_sets_axis(set, &set->group[g]), 0, spread);
+               figure_sets_axis(set, &set->group[g]), 0, &spread[LATER]);
+    figure_see(&band, 0, figure_sets_axis(set, &set->group[g]), 1, &spread[WHOLE]);
     last[g] = figure_last(&band, 1);
     figure_put_block(f, &band, g);
     table_free(&band);
@@ -101,25 +104,27 @@ static double common_floor(const struct runset *set)
 static int loss_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct runset *set = r->set;
-  struct spread curves = SPREAD_EMPTY, finals = SPREAD_EMPTY;
+  struct spread curves[SPREADS] = {SPREAD_EMPTY, SPREAD_EMPTY}, finals = SPREAD_EMPTY;
   int has_val = figure_needs(set, "val_loss");
-  int status = put_curves(f, set, "loss", "train", smooth, &curves, error);
-  if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, &curves, error);
+  int status = put_curves(f, set, "loss", "train", smooth, curves, error);
+  if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, curves, error);
   if (!status && has_val) status = put_finals(f, set, &finals, error);
   if (status) return status;
   double floor_ = common_floor(set);
-  int log_y = curves.value.low > 0 && curves.value.high >= EXPLODED * curves.value.low;
-  if (isnan(curves.value.low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
-  if (!log_y) extent_see(&curves.value, floor_);
-  struct extent axis = spread_axis(&curves, 0), final = spread_axis(&finals, 0);
+  /* One that explodes has its start on the axis, which is logarithmic then: on a linear one all before the end would
+     lie at the bottom. */
+  const struct extent *later = &curves[LATER].value, *whole = &curves[WHOLE].value;
+  int log_y = isnan(later->low) ? whole->high >= EXPLODED * whole->low
+                                : later->low > 0 && later->high >= EXPLODED * later->low;
+  if (isnan(later->low) && isnan(whole->low))
+    return error_set(error, STATUS_USAGE, "no finite loss to draw");
+  if (isnan(later->low)) curves[LATER] = curves[WHOLE];
+  if (!log_y) extent_see(&curves[LATER].value, floor_);
+  struct extent axis = spread_axis(&curves[log_y ? WHOLE : LATER], log_y), final = spread_axis(&finals, 0);
   if (!(final.high >= final.low)) has_val = 0;
-  if (log_y) { /* the start counts: on a linear axis all before the end would lie at the bottom */
-    axis.low = fmax(curves.all.low, curves.value.low / 2);
-    axis.high = fmax(axis.high, curves.all.high);
-  }
   fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, rows_averaged(set));
   fprintf(f, "log_y = %d\n", log_y);
-  spread_put(f, &curves, &axis);
+  spread_put(f, &curves[log_y ? WHOLE : LATER], &axis);
   gnuplot_number(f, "final_low", final.low);
   gnuplot_number(f, "final_high", final.high);
   gnuplot_number(f, "final_all_low", finals.all.low);
