@@ -23,7 +23,7 @@ subtitle = sprintf("Line: %s%s%s", over_seeds("mean"), most_seeds > 1 ? \
 load plots."/page.gp"
 each = narrow && has_val ? body / 3.0 : body
 set xrange [0:last_of_all]
-if (log_y) { set logscale y; set format y "%g" }
+if (log_y) { set logscale y; set format y high / low > 3000 ? decades_format : "%g" }
 
 if (text_term) {
   set title heading
