@@ -57,7 +57,7 @@ mkdir "$dir/b"; cp "$dir/runs/broken.h5" "$dir/b"
 for f in "$dir"/runs/muon-0.01-0.1-*.h5; do cp "$f" "$dir/b"; done
 "$program" plot --script --diff "$dir/runs" kind=adam kind=muon --where 'seed=1' > "$dir/out" 2> "$dir/err"; test $? -eq 2 && grep -q 'same seed' "$dir/err" || fail "two runs of a seed: $(cat "$dir/err")"
 # shellcheck disable=SC2086
-"$program" plot -t --diff "$dir/runs" $arms --where "$only" > "$dir/out" 2> "$dir/err" && grep -q 'attn/max_logit: kind=muon over kind=adam' "$dir/out" || fail "diff -t: $(cat "$dir/err")"
+"$program" plot -t --diff "$dir/runs" $arms --where "$only" > "$dir/out" 2> "$dir/err" && grep -q 'attn/max_logit, max over heads: kind=muon over kind=adam' "$dir/out" || fail "diff -t: $(cat "$dir/err")"
 
 if command -v gnuplot > /dev/null; then
   "$program" plot "$dir/runs" --x train.lr --y train.weight_decay --of peak -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "map: $(cat "$dir/err")"

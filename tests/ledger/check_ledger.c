@@ -788,7 +788,7 @@ static void see_curve(const struct entry_arm *arm, const char *series, int geome
   while (n) run_series_free(&s[--n]);
 }
 
-/* The axes of the curves are those of all arms, and have room for intervals: a linear one up to as far again. */
+/* The axes of the curves are those of all arms, and have room for intervals, up to as far again. */
 static void check_figures(const struct ledger *l, const char *folder)
 {
   static const char script[] = "set print '-'\nprint has_curves == 1 ? sprintf('<svg %.12g %.12g %.12g', "
@@ -807,7 +807,11 @@ static void check_figures(const struct ledger *l, const char *folder)
       for (int a = 0; a < claim_arms(x->claim); a++)
         see_curve(&x->arm[a], "loss", x->claim->contrast == CONTRAST_RATIO, want);
       const double reach = want[1] - want[0];
-      if (x->claim->contrast != CONTRAST_RATIO && isfinite(want[3])) {
+      if (x->claim->contrast == CONTRAST_RATIO && isfinite(want[3])) {
+        const double times = fmax(want[1] / want[0], 2);
+        want[0] = fmin(want[0], fmax(want[3], want[0] / times));
+        want[1] = fmax(want[1], fmin(want[4], want[1] * times));
+      } else if (isfinite(want[3])) {
         whole += want[3] < want[0] && want[3] > want[0] - reach;
         want[0] = fmin(want[0], fmax(want[3], want[0] - reach));
         want[1] = fmax(want[1], fmin(want[4], want[1] + reach));

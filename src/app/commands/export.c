@@ -397,7 +397,8 @@ const struct command command_export = {
   .arguments = "RUN.h5 ... SERIES ...",
   .help = "print series as text columns (gnuplot, awk, CSV)",
   .about = "Print series of run files as text: columns, the step first. A series is NAME, "
-           "NAME@PATTERN (only heads l0h0, layers l0 or tensors that match) or NAME:REDUCTION (one column: mean, max, "
+           "NAME@PATTERN (only heads l0h0, layers l0 or tensors that match) or NAME:REDUCTION (one column: "
+           "mean, max, "
            "min, median or over=X of each step). " SELECTION_HELP,
   .more = "maxlogit export runs/a.h5 loss val_loss\n"
           "maxlogit export runs/a.h5 'attn/entropy@l1h*' weight/svd_entropy:mean\n"

@@ -367,7 +367,7 @@ const struct command command_plot = {
           "maxlogit plot -t runs/a.h5 runs/b.h5\n"
           "maxlogit plot sweep --x train.lr --y val --by optimizer\n"
           "maxlogit plot sweep --x train.lr --y train.weight_decay --of peak\n"
-          "maxlogit plot sweep --series 'attn/entropy@l1h*:mean' --series loss --over tokens\n"
+          "maxlogit plot sweep --series 'attn/entropy@l1h*:mean'\n"
           "maxlogit plot sweep --x peak --y val --size 3.3in --format pdf --no-title\n"
           "maxlogit plot --diff sweep kind=muon kind=muonclip --of val_loss\n"
           "maxlogit plot sweep --where 'kind=muon,adam & train.lr<0.02'",

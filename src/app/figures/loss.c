@@ -116,8 +116,7 @@ static int loss_data(FILE *f, const struct figure_request *r, struct error *erro
   const struct extent *later = &curves[LATER].value, *whole = &curves[WHOLE].value;
   int log_y = isnan(later->low) ? whole->high >= EXPLODED * whole->low
                                 : later->low > 0 && later->high >= EXPLODED * later->low;
-  if (isnan(later->low) && isnan(whole->low))
-    return error_set(error, STATUS_USAGE, "no finite loss to draw");
+  if (isnan(later->low) && isnan(whole->low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
   if (isnan(later->low)) curves[LATER] = curves[WHOLE];
   if (!log_y) extent_see(&curves[LATER].value, floor_);
   struct extent axis = spread_axis(&curves[log_y ? WHOLE : LATER], log_y), final = spread_axis(&finals, 0);
