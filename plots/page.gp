@@ -42,16 +42,8 @@ x_of(pixels) = pixels * 1.0 / width
 y_of(pixels) = 1 - pixels * 1.0 / height
 
 scale = page_width > 0 ? page_width * (term eq "png" ? 300 : 96) / width : 1
-if (term eq "png") { set terminal pngcairo size width*scale,height*scale font family.",13" fontscale scale linewidth 1.4*scale \
-    pointscale scale butt enhanced }
-# an SVG's letters are a quarter smaller; for paper its frame is, too, and the program writes its size in inches
 svg_scale = page_width > 0 ? 0.75 : 1
-if (term eq "svg") { set terminal svg size width*svg_scale,height*svg_scale font family.(page_width > 0 ? ",11" : ",13") linewidth 1.4*svg_scale butt \
-    enhanced background "white" standalone }
-if (term eq "pdf") { set terminal pdfcairo size width/inch in,height/inch in font family.",13" fontscale 72/inch \
-    linewidth 0.7 pointscale 0.5 butt enhanced }
-if (term eq "dumb")     set terminal dumb mono size columns,rows noenhanced
-if (term eq "dumbansi") set terminal dumb ansi size columns,rows noenhanced
+eval terminal(scale, svg_scale)
 if (out ne "") set output out
 if (!text_term) {
   at_y = 14

@@ -29,6 +29,22 @@ if (page_width > 0) { width = page_width * inch }
 narrow = width < 760
 decades_format = page_width > 0 ? "%g" : "10^{%L}"   # exponents would be smaller
 
+# for a page of width and height pixels; an SVG's letters are a quarter smaller: for paper its frame is, too, and the
+# program writes its size in inches
+terminal(scale, svg_scale) = term eq "png" ? \
+    sprintf("set terminal pngcairo size %.10g,%.10g font '%s,13' fontscale %.10g linewidth %.10g pointscale %.10g butt enhanced", \
+            width * scale, height * scale, family, scale, 1.4 * scale, scale) : term eq "svg" ? \
+    sprintf("set terminal svg size %.10g,%.10g font '%s,%d' linewidth %.10g butt enhanced background 'white' standalone", \
+            width * svg_scale, height * svg_scale, family, page_width > 0 ? 11 : 13, 1.4 * svg_scale) : term eq "pdf" ? \
+    sprintf("set terminal pdfcairo size %.10gin,%.10gin font '%s,13' fontscale %.10g linewidth 0.7 pointscale 0.5 butt enhanced", \
+            width / inch, height / inch, family, 72 / inch) : \
+    sprintf("set terminal dumb %s size %d,%d noenhanced", term eq "dumb" ? "mono" : "ansi", columns, rows)
+# a figure that lays itself out (its height is set) has no page.gp
+if (exists("height")) {
+  eval terminal(1.0, 1.0)
+  if (out ne "") { set output out }
+}
+
 # --- a fixed colour for each preset (Okabe-Ito); any other group takes the next spare one -----------------
 known_kind   = "adam     adamclip muon     muonclip"
 known_name   = "Adam     AdamClip Muon     MuonClip"

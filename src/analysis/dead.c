@@ -4,7 +4,8 @@
 
 #include "base/memory.h"
 
-const char *const dead_series[] = {"attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm", NULL};
+static const char *const dead_series[] = {"attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm",
+                                          NULL};
 
 struct found {
   struct dead_head *head;

@@ -7,12 +7,11 @@
    after it that is at least twice that share. It may die again. A first value that is not above zero, and values that
    are not finite, count for nothing. */
 struct dead_head {
-  const char *series; /* of dead_series */
+  const char *series; /* attn/max_logit, or a norm of queries or keys */
   int layer, head;
   double step, start, least; /* when it died; its first value; the smallest while it was dead */
   double back;               /* the step at which it came back; NaN: it did not */
 };
-extern const char *const dead_series[]; /* max logits, norms of queries and keys; ends with NULL */
 
 /* By series, layer, head and step; for memory_free. *looked: how many of the series the run has. */
 int dead_heads(const struct run_file *, double share, struct dead_head **, long *count, int *looked,

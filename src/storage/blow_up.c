@@ -2,13 +2,14 @@
 
 #include <math.h>
 
+#include "base/elementary.h"
 #include "base/number.h"
 
 static int is_far_above(double loss, double other) { return loss > other + BLOW_UP_MARGIN * fabs(other); }
 
 int losses_blew_up(const double *step, const double *loss, long rows, double vocab)
 {
-  double guess = vocab > 1 ? log(vocab) : NAN, sum = 0;
+  double guess = vocab > 1 ? same_log(vocab) : NAN, sum = 0;
   long n = 0, below = 0;
   if (rows < 2 || !isfinite(loss[0])) return 0;
   for (long i = 0; i < rows; i++) {

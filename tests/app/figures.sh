@@ -58,7 +58,7 @@ for one in attn/entropy@l1h*:mean weight/svd_entropy@*w_[qk]:min 'attn/max_logit
   "$program" export "$dir/muon-1.h5" "$1" | awk '!/^#/ { print $1, $2 + 0 }' > "$dir/told"
   test -s "$dir/drawn" && cmp -s "$dir/drawn" "$dir/told" || fail "--series $one: $(head -n 2 "$dir/drawn" "$dir/told") $(cat "$dir/err")"
 done
-"$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*' --format=csv | grep -v '^#' | head -n 1 | grep -qx 'step,l1h0,l1h1' || fail "export: columns that match"
+"$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*' --format=csv | head -n 1 | grep -qx 'step,attn/entropy:l1h0,attn/entropy:l1h1' || fail "export: columns that match"
 "$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*' | awk '!/^#/ { print $1, ($2 + $3) / 2 }' > "$dir/told"
 "$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*:mean' | awk '!/^#/ { print $1, $2 + 0 }' | paste - "$dir/told" | awk '($2 - $4) ^ 2 > 1e-10 { bad = 1 } END { exit !NR || bad }' || fail "the mean over those that match"
 "$program" plot --series 'attn/entropy@l1h*' --series val_loss --series weight/svd_entropy --format=svg "$dir"/*-[12].h5 -o "$dir/panels" > /dev/null 2> "$dir/err" || fail "panels: $(cat "$dir/err")"

@@ -29,7 +29,7 @@ try: import setuptools.command.bdist_wheel
 except ImportError: import wheel.bdist_wheel
 import pip'
 if [ "$name" = python ] && "$found" -c "$can_install" 2>/dev/null; then
-  wheel=$(PYTHON=$found ${MAKE:-make} -s wheel WHEEL_TO="$dir" 2>"$dir/errors") && [ -f "$wheel" ] &&
+  wheel=$(MAKEFLAGS= PYTHON=$found ${MAKE:-make} -s --no-print-directory wheel WHEEL_TO="$dir" 2>"$dir/errors") && [ -f "$wheel" ] &&
     "$found" -m pip install -q --no-index --no-deps --target "$dir/there" "$wheel" 2>>"$dir/errors" || cat "$dir/errors"
   (cd "$dir" && unset MAXLOGIT_LIBRARY && PYTHONPATH=$dir/there "$found" -c '
 import maxlogit, os
