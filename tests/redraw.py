@@ -588,7 +588,11 @@ def compared_text(line, tests, arms):
     ratio, n = line["contrast"] == "ratio", line["effect"]["n"]
     s = lambda count: "" if count == 1 else "s"  # noqa: E731
     words = unit(line["metric"]).partition("  (")[2].rstrip(")")
-    out = [f"{line['metric']}{f' [{words}]' if words else ''}: {line['verdict']}"]
+    verdict, effect = line["verdict"], number(line["effect"]["mean"]) if n else NAN
+    if verdict.startswith("B is "):
+        size = f"a factor of {max(effect, 1 / effect):.3g}" if ratio else f"{abs(effect):.3g}"
+        verdict = f"{line['b_is']}{verdict[1:]} by {size}"
+    out = [f"{line['metric']}{f' [{words}]' if words else ''}: {verdict}"]
 
     def put(what, name, of, about):
         if of["n"]:
@@ -608,7 +612,8 @@ def compared_text(line, tests, arms):
         )
         holm = f", {line['p_holm']:.3g} (Holm, of {tests})" if tests > 1 else ""
         out.append(f"  p            {blank} {line['p']:.3g} (t){holm}, {line['p_signed_ranks']:.3g} (signed ranks)")
-        out.append(f"  could see    {blank} {'a ratio of ' * ratio}{line['detectable']:.4g} with a chance of 80 %")
+        what = "smallest detectable with 80 % power"
+        out.append(f"  {what:37s} {'a ratio of ' * ratio}{line['detectable']:.4g}")
         out.append(
             f"  equivalence  {blank} within {'a factor of ' if ratio else '+-'}1.5: p = {line['equivalence_p']:.3g}"
         )
