@@ -33,7 +33,7 @@ if (drawn_curves) {
   inside(y) = y == y ? clamp(y, y_bottom, y_top) : NaN
   set xlabel "training step" offset 0,0.5
   set ylabel curve_label offset 0.6,0 noenhanced font (strlen(curve_label) > 36 ? ",10" : "")
-  plot for [g=1:groups] $curves index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
+  plot for [g=1:groups] $curves index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $curves index g-1 using 1:3 with lines lw 2 lc rgb colour[g] notitle, \
        for [g=1:groups] $curves index g-1 using 1:(mark($5 > y_top, $1/last_step, y_top)) with points pt 9 ps 0.6 lc rgb colour[g] notitle, \
        for [g=1:groups] $curves index g-1 using 1:(mark($4 < y_bottom, $1/last_step, y_bottom)) with points pt 11 ps 0.6 lc rgb colour[g] notitle

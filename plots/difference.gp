@@ -49,7 +49,7 @@ if (!narrow) {
 }
 inside(y) = clamp(y, y_low, y_high)
 plot nothing with lines lw 1.2 lc rgb "#999999" notitle, \
-     for [g=1:groups] $data index g-1 using 1:(inside($4)):(inside($5)) with filledcurves lc rgb band(g) notitle, \
+     for [g=1:groups] $data index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves lc rgb band(g) notitle, \
      for [g=1:groups] $data index g-1 using 1:3 with lines lw 2 lc rgb colour[g] notitle, \
      for [g=1:groups] $data index g-1 using 1:(mark($5 > y_high, $1/last_of_all, y_high)) with points pt 9 ps 0.8 \
          lc rgb colour[g] notitle, \

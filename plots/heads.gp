@@ -60,7 +60,7 @@ do for [p=1:panels] {
   }
   if (c == 0) { set format y label_format } else { set format y "" }
   if (p + across > panels) { set format x "%g" } else { set format x "" }
-  plot for [g=1:groups] $data index g-1 using 1:(inside(column(3*p+1))):(inside(column(3*p+2))) \
+  plot for [g=1:groups] $data index g-1 using 1:(foot(column(3*p+1), column(3*p+2))):(inside(column(3*p+2))) \
            with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $data index g-1 using 1:(column(3*p)) with lines lw 1.5 dt dash(g) lc rgb colour[g] \
            notitle, \

@@ -36,7 +36,7 @@ if (top_y - bottom < 3.5) {                        # few decades: more, and as p
 }
 set xtics 0,tic_of_steps(last_of_all),last_of_all
 set xlabel "training step" offset 0,0.4
-set ylabel narrow ? "max logit, largest head" : "max logit, largest head  (softmax input, log scale)" offset 0.6,0
+set ylabel narrow ? "max logit  (log scale)" : "max logit, largest head  (softmax input, log scale)" offset 0.6,0
 ends = groups
 if (tau == tau && log10(tau) > bottom && log10(tau) < top_y) {
   set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb faint dt (8,6) lw 1 back
@@ -57,7 +57,7 @@ if (!narrow) {
   }
 }
 inside(y) = clamp(y, y_low, y_high)
-plot for [g=1:groups] $data index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
+plot for [g=1:groups] $data index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
      for [g=1:groups] $data index g-1 using 1:3 with lines lw 2 dt dash(g) lc rgb colour[g] notitle, \
      for [g=1:groups] $data index g-1 using 1:(mark($5 > y_high, $1/last_of_all, y_high)) with points pt 9 ps 0.8 \
          lc rgb colour[g] notitle, \

@@ -67,7 +67,7 @@ if (!has_val && !narrow) {
     set label 20+g name(g) at graph 1.01,first (log_y ? 10**at[g] : at[g]) left tc rgb colour[g] font ",12" noenhanced
   }
 }
-plot for [g=1:groups] $train index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
+plot for [g=1:groups] $train index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
      for [g=1:groups] $train index g-1 using 1:3 with lines lw 1.6 dt dash(g) lc rgb colour[g] notitle, \
      for [g=1:groups] $train index g-1 using 1:(mark($5 > y_high, $1/last_of_all, y_high)) with points pt 9 ps 0.7 \
          lc rgb colour[g] notitle, \
@@ -85,7 +85,7 @@ if (has_val) {
     set format y ""
   }
   set label 1 "validation" at graph 0,1 offset 0,0.7 font ",12" tc rgb "#444444"
-  plot for [g=1:groups] $val index g-1 using 1:(inside($4)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
+  plot for [g=1:groups] $val index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
        for [g=1:groups] $val index g-1 using 1:3 with linespoints lw 1.6 pt 7 ps 0.35 dt dash(g) \
            lc rgb colour[g] notitle, \
        for [g=1:groups] $val index g-1 using 1:(mark($5 > y_high, $1/last_of_all, y_high)) with points pt 9 ps 0.7 \

@@ -2,7 +2,8 @@
 # Data: $cells, one block a group: column row value n failed. Also: x_values, x_value[i], x_name, the same of y; z_name;
 # log_z (1: colours are logarithmic, means geometric); times (1: medians of Kaplan and Meier); low, high; heading, about.
 log_z = int(log_z); times = int(times)
-cell_wide = 74; cell_high = 46                       # pixels
+cell_wide = 74                                       # pixels
+cell_high = y_values * 46 < 10.5 * strlen(y_name) ? 10.5 * strlen(y_name) / y_values : 46 # as high as the axis's name is long
 across = groups < 3 ? groups : 3
 down = (groups + across - 1) / across
 panel_wide = x_values * cell_wide; panel_high = y_values * cell_high

@@ -10,7 +10,7 @@ array head_line[24]; array head_size[24]
 head_lines = 0; top = 14
 do for [part_of_head=1:3] {
   left_over = page_title < 1 ? "" : part_of_head == 1 ? heading : part_of_head == 2 ? subtitle : about
-  head_most = int((width - 60) / (part_of_head == 1 ? 12.8 : 8.3))
+  head_most = int((width - 60) / (part_of_head == 1 ? 13.6 : 8.3))
   while (strlen(left_over) > 0 && head_lines < 24) {
     cut_at = strlen(left_over)
     if (cut_at > head_most) {

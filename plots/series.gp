@@ -76,7 +76,7 @@ do for [p=1:panels] {
     }
   }
   inside(y) = clamp(y, y_low[p], y_high[p])
-  plot for [g=1:groups] $data index (p-1)*groups+g-1 using 1:(inside($4)):(inside($5)) with filledcurves \
+  plot for [g=1:groups] $data index (p-1)*groups+g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves \
            fc rgb band(g) notitle, \
        for [g=1:groups] $data index (p-1)*groups+g-1 using 1:3 with lines lw 2 dt dash(g) lc rgb colour[g] notitle, \
        for [g=1:groups] $data index (p-1)*groups+g-1 using 1:(mark($5 > y_high[p], $1/last_of_all, y_high[p])) with points \

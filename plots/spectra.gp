@@ -46,7 +46,7 @@ do for [m=1:3] {
       set format x "%g"; if (!narrow || p == 1) { set xlabel "training step" offset 0,0.3 } else { unset xlabel }
     } else { set format x ""; unset xlabel }
     first = 3 + 3 * (kinds * (m - 1) + int(panel_kind[p]))
-    plot for [g=1:groups] $data index g-1 using 1:(inside(column(first+1))):(inside(column(first+2))) \
+    plot for [g=1:groups] $data index g-1 using 1:(foot(column(first+1), column(first+2))):(inside(column(first+2))) \
              with filledcurves fc rgb band(g) notitle, \
          for [g=1:groups] $data index g-1 using 1:(column(first)) with lines lw 1.7 dt dash(g) \
              lc rgb colour[g] notitle, \

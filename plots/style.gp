@@ -88,9 +88,11 @@ name(g) = (strlen(full_name(g)) > room_of(g) ? full_name(g)[1:room_of(g)-1]."…
 set dashtype 11 (14,7)
 dash(g) = clipped[g] ? 1 : 11
 
-# filledcurves may run over the frame: give it no value outside. A triangle at the edge marks what goes on beyond it, at
-# most 40 on an axis.
+# filledcurves may run over the frame, so bands are clamped by the figure's inside(y). foot, the lower edge, is NaN where
+# the whole band lies outside: clamped, it would lead to the next row as a wedge. Triangles at the edge, at most 40 on an
+# axis, mark values beyond the frame.
 clamp(y, low_, high_) = y < low_ ? low_ : y > high_ ? high_ : y
+foot(lo, hi) = lo != inside(lo) && inside(lo) == inside(hi) ? NaN : inside(lo)
 marked = 9.0                                         # where on the axis the last one stands; another curve begins before it
 mark(is_beyond, share, at) = is_beyond && (share <= marked || floor(share * 40) != floor(marked * 40)) ? \
     (marked = share, at) : NaN

@@ -446,7 +446,7 @@ class Windows(Base):
 
 
 class Sink(Base):
-    """A key of zeros, which takes what other keys do not want."""
+    """A key of zeros that takes attention from the others."""
 
     def project(self, x):
         q, k, v = super().project(x)
@@ -675,7 +675,7 @@ class Shapes(unittest.TestCase):
                 self.assertRegex(said[0], r"2 \(ByHand\) has a softmax of products.*maxlogit\.torch\.see")
 
     def test_a_pass_that_cannot_be_repeated(self):
-        """What was found before it failed is not trusted: the rest may use the same weights."""
+        """Rows found before the failure are refused, too: the rest of the model may use the same weights."""
 
         class Once(nn.Module):
             def __init__(self):
@@ -994,7 +994,7 @@ class Lasting(unittest.TestCase):
             self.assertEqual(len(clip.refused), 1)
 
     def test_a_sample_is_kept(self):
-        """What is kept of clipped weights is small, however large they are."""
+        """The effect check keeps little memory, however large the weights are."""
 
         class Wide(nn.Module):
             def __init__(self):

@@ -15,12 +15,7 @@
 static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-int is_metric_name(const char *key)
-{
-  for (const struct metric_name *m = metric_names; m->name; m++)
-    if (!strcmp(m->name, key)) return 1;
-  return strchr(key, ':') != NULL;
-}
+int is_metric_name(const char *key) { return metric_named(key) || strchr(key, ':'); }
 
 int runset_measure(struct runset *set, const char *metric, struct error *error)
 {
@@ -43,8 +38,7 @@ static int check_key(const char *option, const char *key, struct error *error)
   if (!known) {
     const char *near = config_near_key(config, key);
     if (!near) near = text_nearest(key, facts, FACTS);
-    for (const struct metric_name *m = metric_names; m->name && !near; m++)
-      near = text_nearest(key, &m->name, 1);
+    if (!near) near = metric_near(key);
     status = error_set(error, STATUS_USAGE, "%s %s: no such key%s%s%s", option, key,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   }
@@ -142,10 +136,10 @@ static int read_condition(struct condition *c, char *text, struct error *error)
   for (c->operator= IS; c->operator<= AT_LEAST; c->operator++)
     if (strcmp(sign, operators[c->operator]) == 0) break;
   while (length && text[length - 1] == ' ') length--;
-  const char *and = strcasestr(text + end, " and ");
-  if (and&&strpbrk(and, "<>="))
+  const char *joint = strcasestr(text + end, " and ");
+  if (joint && strpbrk(joint, "<>="))
     return error_set(error, STATUS_USAGE, "--where %s: '&' joins conditions: '%.*s &%s'", text,
-                     (int)(and-text), text, and+4);
+                     (int)(joint - text), text, joint + 4);
   if (c->operator> AT_LEAST || !length || length >= sizeof c->key)
     return error_set(error, STATUS_USAGE, "--where %s: KEY=VALUE is wanted; or !=, <, <=, >, >=", text);
   snprintf(c->key, sizeof c->key, "%.*s", (int)length, text);

@@ -16,8 +16,8 @@ void gnuplot_tics(FILE *, const char *name, const char *const *texts, int count)
 /* What an axis is called: "quantity  (unit)", without a unit where it is 1. */
 void gnuplot_axis(FILE *, const char *name, const char *quantity, const char *unit);
 
-/* What plots/style.gp names and colours curves by: groups, and the arrays kind, rest, note, seeds, clipped;
-   and shade, the place of one among three groups or more that differ in one number alone. */
+/* Names and colors of curves for plots/style.gp: groups, and the arrays kind, rest, note, seeds, clipped;
+   and shade, a group's place among three or more that differ in one number alone. */
 struct gnuplot_group {
   const char *kind, *rest, *note;
   double seeds, clipped;
@@ -32,33 +32,33 @@ void extent_see(struct extent *, double value);
 void extent_put(FILE *, const struct extent *); /* low, high, last_of_all */
 
 /* Means with their intervals. With few seeds an interval can be wider than everything else, so the axis has the
-   means, and intervals up to as far again as the means reach; the script marks what goes on beyond the frame.
-   A value that does not count (of a run that diverged) leaves the axis to the others, and is marked, too. */
+   means, and intervals up to as far again as the means reach; the script marks values beyond the frame.
+   A value that does not count (of a run that failed) does not change the axis, and is marked, too. */
 struct spread {
   struct extent value, edge, all;
 };
 #define SPREAD_EMPTY ((struct spread){{NAN, NAN, 0}, {NAN, NAN, 0}, {NAN, NAN, 0}})
-/* An edge that is not finite is that there is none. Of a logarithmic scale only positive numbers count. */
+/* lo or hi not finite: there is no interval. On a logarithmic scale only positive numbers count. */
 void spread_see(struct spread *, int counts, int logarithmic, double mean, double lo, double hi);
 struct extent spread_axis(const struct spread *, int logarithmic);
-/* extent_put of the axis, and all_low and all_high: the ends of all that is drawn. */
+/* extent_put of the axis, and all_low and all_high: the ends of all values. */
 void spread_put(FILE *, const struct spread *, const struct extent *axis);
 
 /* The folder of the plot scripts (analysis/share.h; also: MAXLOGIT_PLOTS). */
 int gnuplot_scripts(const char *asked, char out[4096], struct error *);
-/* What a picture is drawn for: inches (0: as the figure has it), the family of its letters (""), a heading or none. */
+/* The page of a figure: its size in inches (0: the figure's own), font family ("": the default), heading or none. */
 struct gnuplot_page {
   double width, height;
   const char *font;
   int no_title;
 };
-/* "3.3in", "8.4cm,6cm", "240pt": width, or both; from 1 to 60 inches. STATUS_USAGE says what is wanted. */
+/* "3.3in", "8.4cm,6cm", "240pt": width, or both; from 1 to 60 inches; else STATUS_USAGE. */
 int gnuplot_size(const char *text, struct gnuplot_page *, struct error *);
-/* What style.gp wants to know: plots, term (png, svg, pdf, dumb), out, the page (NULL: the figure's own), and columns
-   and rows of the terminal. */
+/* The variables of style.gp: plots, term (png, svg, pdf, dumb), out, the page (NULL: the figure's own), columns and
+   rows of the terminal. */
 void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out,
                       const struct gnuplot_page *);
-/* A text that was given as a variable of the script: new memory; NULL: it has none. */
+/* The value of a text variable of the script, in new memory; NULL: it has no such variable. */
 char *gnuplot_text_of(FILE *, const char *name);
 /* A file in memory, to write a script in: it needs no room on a disk, and has no name to be left behind. */
 FILE *gnuplot_file(struct error *);

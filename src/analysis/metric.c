@@ -106,20 +106,31 @@ static int read_parts(struct metric *m, const char *text, struct error *error)
   return *part[2] ? read_reduction(m, part[2], error) : STATUS_OK;
 }
 
+const char *metric_named(const char *name)
+{
+  for (const struct metric_name *n = metric_names; n->name; n++)
+    if (!strcmp(n->name, name)) return n->metric;
+  return NULL;
+}
+
+const char *metric_near(const char *text)
+{
+  const char *names[sizeof metric_names / sizeof *metric_names];
+  size_t count = 0;
+  for (; metric_names[count].name; count++) names[count] = metric_names[count].name;
+  return text_nearest(text, names, count);
+}
+
 int metric_read(struct metric *m, const char *text, struct error *error)
 {
   *m = (struct metric){.reduction = TAKE_DEFAULT};
   snprintf(m->name, sizeof m->name, "%s", text);
-  for (const struct metric_name *n = metric_names; n->name; n++)
-    if (!strcmp(n->name, text)) {
-      text = n->metric;
-      if (*text == '@') {
-        snprintf(m->glob, sizeof m->glob, "%s", text + 1);
-        return STATUS_OK;
-      }
-      break;
-    }
-  return read_parts(m, text, error);
+  const char *whole = metric_named(text);
+  if (whole && *whole == '@') {
+    snprintf(m->glob, sizeof m->glob, "%s", whole + 1);
+    return STATUS_OK;
+  }
+  return read_parts(m, whole ? whole : text, error);
 }
 
 struct listing {
@@ -298,20 +309,19 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   return status;
 }
 
-int metric_curve(const struct metric *m, const struct run *run, struct table *out, struct error *error)
+int curve_of(struct metric *m, const struct run *run, struct table *out, struct error *error)
 {
   struct run_series s;
   struct metric by_row = *m;
   if (m->reduction == TAKE_ABOVE || m->reduction == TAKE_SLOPE || m->reduction == TAKE_DEFAULT)
     by_row.reduction = TAKE_MAX;
   if (m->reduction == TAKE_BELOW) by_row.reduction = TAKE_MIN;
-  table_new(out, 0, 1);
-  if (!*m->series || !run_rows(run->file, m->series)) return STATUS_OK;
   int status = run_read(run->file, m->series, &s, error);
   if (status) return status;
+  snprintf(m->unit, sizeof m->unit, "%s", m->reduction == TAKE_OVER ? "1" : s.unit);
+  m->shape = s.shape;
   if (*m->glob) status = keep_matching(m, run, &s, error);
   if (!status) {
-    table_free(out);
     table_new(out, s.rows, 1);
     for (long row = 0; row < s.rows; row++) {
       out->step[row] = s.step[row];
@@ -320,6 +330,13 @@ int metric_curve(const struct metric *m, const struct run *run, struct table *ou
   }
   run_series_free(&s);
   return status;
+}
+
+int metric_curve(struct metric *m, const struct run *run, struct table *out, struct error *error)
+{
+  if (*m->series && run_rows(run->file, m->series)) return curve_of(m, run, out, error);
+  table_new(out, 0, 1);
+  return STATUS_OK;
 }
 
 /* --- a series over the steps --------------------------------------------------------------------------- */
@@ -340,9 +357,8 @@ int curve_read(struct metric *m, const char *text, struct error *error)
   char part[96];
   struct metric meant;
   const char *colon = strchr(text, ':');
-  for (const struct metric_name *n = metric_names; n->name; n++)
-    if (!strcmp(n->name, text) && strcmp(text, "loss") != 0 && !metric_read(&meant, text, NULL))
-      return refuse_metric(text, &meant, strstr(meant.series, "logit") ? "max" : "", error);
+  if (metric_named(text) && strcmp(text, "loss") != 0 && !metric_read(&meant, text, NULL))
+    return refuse_metric(text, &meant, strstr(meant.series, "logit") ? "max" : "", error);
   if (colon && strchr(colon + 1, ':') && !metric_read(&meant, text, NULL))
     return refuse_metric(text, &meant, strrchr(text, ':') + 1, error);
   *m = (struct metric){.window = WINDOW_STEPS, .last = INFINITY};
@@ -364,37 +380,22 @@ int curve_read(struct metric *m, const char *text, struct error *error)
   return STATUS_OK;
 }
 
-int curve_of(struct metric *m, const struct run *run, struct table *out, struct error *error)
-{
-  struct run_series s;
-  int status = run_read(run->file, m->series, &s, error);
-  if (status) return status;
-  snprintf(m->unit, sizeof m->unit, "%s", m->reduction == TAKE_OVER ? "1" : s.unit);
-  run_series_free(&s);
-  return metric_curve(m, run, out, error);
-}
-
-void curve_title(const struct metric *m, const struct run *run, char *out, size_t room)
+void curve_title(const struct metric *m, char *out, size_t room)
 {
   static const char *const of[] = {
     [PER_HEAD] = "heads", [PER_EXPERT] = "experts", [PER_LAYER] = "layers", [PER_TENSOR] = "tensors"};
   static const char *const names[] = {
     [TAKE_MEAN] = "mean", [TAKE_MAX] = "max", [TAKE_MIN] = "min", [TAKE_MEDIAN] = "median"};
   char level[32] = "";
-  struct run_series s = {.rows = 0};
-  int one = run_read(run->file, m->series, &s, NULL) != STATUS_OK;
-  const char *places = one || (size_t)s.shape >= sizeof of / sizeof *of ? NULL : of[s.shape];
-  one |= s.shape == PER_STEP;
+  const char *at = *m->glob ? "@" : "",
+             *places = (size_t)m->shape < sizeof of / sizeof *of ? of[m->shape] : NULL;
   if (m->reduction == TAKE_OVER)
-    snprintf(out, room, "share of %s%s%s above %s", m->series, *m->glob ? "@" : "", m->glob,
-             table_number(m->level, level));
+    snprintf(out, room, "share of %s%s%s above %s", m->series, at, m->glob, table_number(m->level, level));
+  else if (m->shape == PER_STEP)
+    snprintf(out, room, "%s%s%s", m->series, at, m->glob);
   else
-    snprintf(out, room, "%s%s%s%s%s%s%s", m->series, *m->glob ? "@" : "", m->glob, one ? "" : ", ",
-             one ? "" : names[m->reduction], one ? "" : " over ",
-             one      ? ""
-             : places ? places
-                      : "values");
-  run_series_free(&s);
+    snprintf(out, room, "%s%s%s, %s over %s", m->series, at, m->glob, names[m->reduction],
+             places ? places : "values");
 }
 
 int metric_is_share(const struct metric *m)
@@ -419,15 +420,6 @@ int metric_counts(const struct metric *m, const struct run *run, const struct me
   return v->has && (metric_is_time(m) || !run_has_failed(run));
 }
 
-/* Of the metrics that have a name, the one that was meant; NULL: none is near. */
-static const char *nearest_name(const char *text)
-{
-  const char *names[sizeof metric_names / sizeof *metric_names];
-  size_t count = 0;
-  for (; metric_names[count].name; count++) names[count] = metric_names[count].name;
-  return text_nearest(text, names, count);
-}
-
 int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
                struct error *error)
 {
@@ -443,7 +435,7 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
     int some = !*m[k].series;
     for (int i = 0; i < set->runs && !some; i++) some = run_rows(set->run[i].file, m[k].series) > 0;
     if (some) continue;
-    const char *near = strchr(m[k].name, ':') ? NULL : nearest_name(m[k].name);
+    const char *near = strchr(m[k].name, ':') ? NULL : metric_near(m[k].name);
     status = run_read(set->run->file, m[k].series, &s, error); /* says which series is near */
     if (status && near && strcmp(near, m[k].name) && !strstr(error->text, "did you mean")) {
       char said[sizeof error->text];

@@ -37,11 +37,16 @@ struct metric {
   enum reduction reduction;
   double level; /* of TAKE_ABOVE, TAKE_BELOW, TAKE_OVER */
   char unit[32];
+  enum series_shape shape; /* of a curve that has been read */
 };
 struct metric_name {
   const char *name, *metric, *help;
 };
 extern const struct metric_name metric_names[]; /* ends with name NULL */
+/* "val" is val_loss:last; NULL: no metric has this short name. */
+const char *metric_named(const char *name);
+/* The short name that is nearest to a text; NULL: none is near. */
+const char *metric_near(const char *text);
 
 /* STATUS_USAGE says which part is wrong and what is allowed. */
 int metric_read(struct metric *, const char *text, struct error *);
@@ -62,17 +67,18 @@ int metric_of(struct metric *, const struct run *, struct measured *, struct err
 /* What the metric looks at, row by row over the whole run: one column, of several values a step their mean, smallest,
    median or share above the level, as the metric reduces them, else the largest. No rows where there is no such series.
    For table_free. */
-int metric_curve(const struct metric *, const struct run *, struct table *, struct error *);
+int metric_curve(struct metric *, const struct run *, struct table *, struct error *);
 
 /* --- a series over the steps: SERIES[@GLOB][:REDUCTION] ------------------------------------------------- */
 
 /* REDUCTION: mean, max, min, median or over=X, of the values of each step. Without one it is max for logits, where one
    head is enough, else mean. STATUS_USAGE names the way where a metric of a whole run was meant. */
 int curve_read(struct metric *, const char *text, struct error *);
-/* metric_curve, STATUS_USAGE where the run has no such series, with the nearest. Fills in the unit. */
+/* metric_curve, STATUS_USAGE where the run has no such series, with the nearest. Both fill in unit and shape. */
 int curve_of(struct metric *, const struct run *, struct table *, struct error *);
-/* The name with its reduction: "attn/entropy@l1h*, mean over heads"; alone where there is one value per step. */
-void curve_title(const struct metric *, const struct run *, char *out, size_t room);
+/* The name of a curve that has been read, with its reduction: "attn/entropy@l1h*, mean over heads"; alone where there
+   is one value per step. */
+void curve_title(const struct metric *, char *out, size_t room);
 /* Does it lie between 0 and 1 by definition? Intervals of it do as well. */
 int metric_is_share(const struct metric *);
 /* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has

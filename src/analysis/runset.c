@@ -270,11 +270,12 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   if (!status) status = read_order(&order, selection, error);
   if (!status) status = open_paths(&o, selection, error);
   if (!status) runset_share_names(set);
-  if (!status && (order.by_metric || runset_keeps_by_metric(selection))) keep_readable(&o, error);
+  const int by_metric = order.by_metric || runset_keeps_by_metric(selection); /* of files as a whole */
+  if (!status && by_metric) keep_readable(&o, error);
   if (!status && set->runs) status = runset_keep(set, selection, error);
   if (!status && set->runs && order.by_metric) status = runset_measure(set, order.key, error);
   if (!status && selection->last) keep_last(set, selection->last, &order);
-  if (!status) keep_readable(&o, error);
+  if (!status && !by_metric) keep_readable(&o, error);
   status = tell_damage(&o, status, error);
   if (!status && flags & RUNSET_ONCE) status = check_once(set, error);
   if (status)

@@ -33,7 +33,7 @@ void table_free(struct table *);
 /* Append the columns of `more`: rows of either, a missing value (base/number.h) where one has none. Missing values are
    passed over by what follows, and an empty field in CSV and TSV; a NaN is one of the run. */
 void table_join(struct table *, const struct table *more);
-/* Keep the columns whose name matches the pattern; 0: none does, and all are left. */
+/* Keep the columns whose name matches the pattern; 0: none matches, and all stay. */
 int table_keep(struct table *, const char *pattern);
 /* Replace all columns by one: the largest of each row, or the mean. A NaN stays NaN. */
 void table_reduce_max(struct table *, const char *name);

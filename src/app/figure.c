@@ -92,7 +92,7 @@ void figure_note_failures(struct run_failures f, int of, char *out, size_t room)
     *out = 0;
 }
 
-/* What stands behind a group's name where runs of it failed or have not finished. */
+/* The note behind a group's name: runs that failed or have not finished. */
 static void write_note(const struct run_group *group, char *out, size_t room)
 {
   struct run_failures f = run_group_failures(group);
@@ -266,6 +266,12 @@ void figure_put_block(FILE *f, struct table *band, int g)
   if (g) fputs("\n\n", f);
   table_write_header(f, band, TABLE_COLUMNS, NULL);
   table_write_rows(f, band, TABLE_COLUMNS, NULL);
+}
+
+int figure_is_log(const struct extent *e, const struct metric *m)
+{
+  enum { LOG_FROM = 8 }; /* the highest value over the lowest */
+  return e->low > 0 && e->high >= LOG_FROM * e->low && !metric_is_share(m);
 }
 
 double figure_last(const struct table *t, int column)

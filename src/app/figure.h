@@ -6,11 +6,10 @@
 #include "analysis/runset.h"
 
 enum {
-  FIGURE_GROUPS = 16,
-  FIGURE_BINS = 400,
-  FIGURE_SERIES = 9
-}; /* most groups in one; intervals of the step in a curve;
-                                                                            panels of --series */
+  FIGURE_GROUPS = 16, /* most groups in one */
+  FIGURE_BINS = 400,  /* intervals of the step in a curve */
+  FIGURE_SERIES = 9   /* panels of --series */
+};
 
 /* Two arms, as compare takes them. */
 struct figure_arms {
@@ -80,6 +79,8 @@ void figure_bound(struct table *band, double least);
 void figure_see(const struct table *band, double from_step, int counts, int logarithmic, struct spread *);
 /* The band as data block number g; an interval that one seed does not have gets no width. */
 void figure_put_block(FILE *, struct table *band, int g);
+/* Is the axis of such values logarithmic, and their mean geometric? */
+int figure_is_log(const struct extent *, const struct metric *);
 /* The last finite value of a column; NaN if there is none. */
 double figure_last(const struct table *, int column);
 /* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it spread_put, the threshold and

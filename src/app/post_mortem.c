@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/elementary.h"
 #include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -102,10 +103,10 @@ static void find_heads(struct post_mortem *p, const struct looking *l, const str
   }
 }
 
-/* The row behind the last one whose loss was as low as the first, and as that of a uniform guess. */
+/* The row after the last one whose loss was below the first loss and below that of a uniform guess. */
 static long where_it_left(const struct run_series *loss, double vocab)
 {
-  double limit = vocab > 1 ? fmin(loss->value[0], log(vocab)) : loss->value[0];
+  double limit = vocab > 1 ? fmin(loss->value[0], same_log(vocab)) : loss->value[0];
   long row = loss->rows - 1;
   while (row > 0 && loss->value[row - 1] > limit) row--;
   return row ? row : 1;
@@ -181,7 +182,7 @@ static int has_part(const char *stack, const char *name)
   return at && (at == stack || at[-1] == '+');
 }
 
-/* A third of the rate, a clip of what grew, and a repetition that records more. */
+/* A third of the learning rate, a clip, and a rerun that records more. */
 static void find_hints(struct post_mortem *p, const struct run *run)
 {
   struct buffer b = {0};

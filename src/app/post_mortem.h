@@ -16,7 +16,7 @@ struct post_mortem {
   int is_nonfinite, blew_up; /* neither: nothing failed */
   double step;               /* of the first value that is not finite; at which the loss left for good */
   double loss, grad_norm;    /* of that step */
-  struct run_event *head;    /* what was not finite at that step: heads, and layers (head -1) */
+  struct run_event *head;    /* not finite at that step: heads, and layers (head -1) */
   long heads;
   double first_loss, last_loss;
   struct post_mortem_row row[POST_MORTEM_ROWS]; /* the last ones before that step, and its own */

@@ -98,7 +98,7 @@ static void print_wire(const struct run_report *w)
            sent / 1e3, sent / least);
 }
 
-/* Did the run that has just ended fail? A run that blew up says so in place of "finished". */
+/* Did the run that has just ended fail? The state of one that blew up becomes "blown up". */
 static int has_failed(struct run_report *w)
 {
   struct run_file *run = NULL;

@@ -3,6 +3,7 @@
 #include "config/config.h"
 #include "config/state.h"
 #include "model/model.h"
+#include "training/data.h"
 
 struct playing {
   struct config *config;
@@ -48,10 +49,10 @@ int config_finish(struct config *c, struct error *e)
       config_preset_settings(c, a->value[0], play_preset_setting, &p);
     }
   }
-  int data = config_find_key(c, "data"), path = config_find_key(c, "data.path");
-  if (!c->keys[data].origin && c->keys[path].origin &&
-      **(const char **)((char *)c->keys[path].base + c->keys[path].row->offset))
-    play(&(struct playing){c, "data.path"}, data, "bytes"); /* who names a text wants it read */
+  const struct data_options *text = config_section(c, "data");
+  const int data = config_find_key(c, "data");
+  if (!c->keys[data].origin && *text->path) /* a text that is named is to be read */
+    play(&(struct playing){c, "data.path"}, data, "bytes");
   struct model_options *model = config_section(c, "model");
   model->ffn_options = config_section(c, model->ffn);
   return STATUS_OK;

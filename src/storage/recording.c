@@ -455,7 +455,7 @@ static int settle(struct maxlogit_recorder *m, long step, struct error *e)
   if (step < 0) return error_set(e, STATUS_USAGE, "step %ld: steps count from 0", step);
   if (!m->resumed) return STATUS_OK;
   m->resumed = 0;
-  /* a life may end between an event and the row of its step */
+  /* a kill may come between an event and the row of its step */
   if (last_step(r) < step && last_of(&r->rows.table[TABLE_EVENTS]) < step) return STATUS_OK;
   go_back(&r->rows, step);
   return m->whole ? STATUS_OK : write_file(m, "running", 0, e);

@@ -539,7 +539,7 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
   return STATUS_OK;
 }
 
-/* --- what came of it ------------------------------------------------------------------------------------ */
+/* --- outcome -------------------------------------------------------------------------------------------- */
 
 /* At its end: finished, or stopped after the last of its steps. */
 static int is_at_end(const struct run_file *r)

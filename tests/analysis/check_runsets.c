@@ -236,7 +236,7 @@ static struct measured wanted_of(const struct made *m, int s, const char *glob, 
 }
 
 /* Row by row: the largest, or what the metric makes of a row. */
-static void check_curve(const struct metric *metric, const struct run *run, const struct made *m, int s,
+static void check_curve(struct metric *metric, const struct run *run, const struct made *m, int s,
                         const char *glob, const char *how)
 {
   struct table t;

@@ -34,7 +34,7 @@ is "muon-0.02-1 muon-0.02-2" --where 'train.lr=0.02 & kind=muon'
 is "muon-9e-5-1 muon-0.01-1 muon-0.02-1" --where 'kind=muon & seed=1' --sort train.lr
 is "muon-0.02-1 muon-0.01-1 muon-9e-5-1" --where 'kind=muon & seed=1' --sort=-train.lr
 is "muon-0.01-1 muon-0.02-1" --where 'kind=muon & seed=1' --sort train.lr --last 2
-# by metrics: the order and the bound of what export prints
+# by metrics: the order and the bounds of the values that export prints
 by_value() { # SERIES: names in the order of its last value; a clip that never acts would be a tie
   for f in "$dir"/runs/muon*.h5 "$dir/runs/adam.h5"; do
     name=${f##*/}

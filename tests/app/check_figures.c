@@ -200,7 +200,7 @@ START_TEST(logits_are_the_geometric_mean_of_the_largest_head)
   ck_assert_double_eq_tol(element(text, "last", ADAM + 1), 7, 1e-6); /* the last that is finite */
   ck_assert_double_nan(cell(text, "data", ADAM, 3, 3));
   ck_assert_double_eq_tol(cell(text, "data", ADAM, 1, 4), 5, 1e-6); /* one seed: an interval of no width */
-  /* the axis: means from 4 to 7, and the intervals up to as far again, downwards, too; how far they go is told */
+  /* the axis: means from 4 to 7, and the intervals up to as far again at both ends */
   ck_assert_double_eq_tol(number(text, "high"), 14, 1e-6);
   ck_assert_double_eq_tol(number(text, "low"), 2, 1e-6);
   ck_assert_double_gt(number(text, "all_high"), 1000);
@@ -295,7 +295,7 @@ START_TEST(runs_that_diverged_are_in_no_mean)
   ck_assert_double_eq(cell(text, "data", SGD, 2, 2), 1);
   ck_assert_double_eq_tol(cell(text, "data", SGD, 2, 3), 2, 1e-6);
   ck_assert_double_eq_tol(cell(text, "data", SGD, 2, 5), 2, 1e-6);
-  ck_assert_double_eq_tol(number(text, "high"), 14, 1e-6); /* what diverged sets no axis */
+  ck_assert_double_eq_tol(number(text, "high"), 14, 1e-6); /* a diverged run does not change the axis */
   ck_assert_double_le(number(loss_text, "high"), 10);
   ck_assert_double_ge(number(loss_text, "all_high"), 10);
   ck_assert_double_eq_tol(element(loss_text, "final_mean", SGD + 1), 7, 1e-6);

@@ -28,12 +28,12 @@ check_figures "$dir/one" "one run"
 small_run tighter preset=muonclip train.seed=3 qk_clip.tau=1
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "one threshold of two"
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/muonclip-2.h5" "$dir/tighter.h5" | grep -q '^tau = NaN$' || fail "the last threshold of three"
-# what a frame cuts is marked: the axis takes intervals as far again as the means reach, all_high says how far they go
+# values beyond the frame are marked: the axis has intervals up to as far again as the means reach; all_high is their end
 number() { sed -n "s/^$1 = //p" "$dir/script"; }
 "$program" plot --script --figure=logits "$dir/adam-1.h5" "$dir/adam-2.h5" > "$dir/script"
 awk '/^all_high/ { all = $3 } /^high/ { high = $3 } /^all_low/ { least = $3 } /^low/ { low = $3 }
   /^\$data/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ { if ($5 > most) most = $5; if (!n++ || $4 < first) first = $4; if ($3 > mean) mean = $3 }
-  END { exit !(all == most && least == first && high >= mean && all > high && least < low) }' "$dir/script" || fail "ends of what is drawn: $(grep -E '^(all_)?(low|high)' "$dir/script")"
+  END { exit !(all == most && least == first && high >= mean && all > high && least < low) }' "$dir/script" || fail "ends of the values: $(grep -E '^(all_)?(low|high)' "$dir/script")"
 "$program" plot --figure=logits --format=svg "$dir/adam-1.h5" "$dir/adam-2.h5" -o "$dir/cut" > /dev/null && grep -q 'goes on beyond the frame' "$dir/cut/logits.svg" || fail "a band that is cut has no mark"
 "$program" plot --figure=logits --format=svg "$dir/adam-1.h5" -o "$dir/cut" > /dev/null && ! grep -q 'goes on beyond the frame' "$dir/cut/logits.svg" || fail "a mark of nothing"
 # a run that explodes: the start of its loss is on the axis
@@ -47,7 +47,13 @@ rm "$dir/exploded.h5"
 awk '/^\$curves/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ { n++; if ($4 < 0 || $5 > 1) bad = 1 } END { exit !(n == 3 && !bad) }' "$dir/script" || fail "an interval of shares beyond 1"
 test "$(number share)" = 1.0 || fail "a share has no bounds"
 
-# the reduction is named, and is the mean of spectra, in differences as in series and in what export prints
+# a band that lies wholly outside has no edge there: its clamped width of nothing would lead to the next row as a wedge
+foot=$(sed -n '/^clamp(\|^foot(/p' "$srcdir/plots/style.gp")
+printf '%s\ninside(y) = clamp(y, 1, 2)\nset print "-"\nprint foot(3, 4) == foot(3, 4), foot(-2, 0) == foot(-2, 0), foot(0, 4), foot(1.5, 3), foot(1.5, 1.5)\n' "$foot" |
+  gnuplot -d - 2> "$dir/err" | grep -qx '0 0 1 1.5 1.5' || fail "the lower edge of a band: $(cat "$dir/err")"
+grep -h 'filledcurves' -B 1 "$srcdir"/plots/*.gp | grep 'using 1:(' | grep -v 'using 1:(foot(' && fail "a band without it"
+
+# the reduction is named, and is the mean of spectra, in differences, in series and in export
 "$program" plot --diff --script "$dir"/muon-?.h5 "$dir"/muonclip-?.h5 kind=muon kind=muonclip --of weight/svd_entropy > "$dir/script"
 grep -q "^heading = 'weight/svd_entropy, mean over tensors: kind=muonclip minus kind=muon'" "$dir/script" || fail "a difference: $(grep ^heading "$dir/script")"
 "$program" plot --diff --script "$dir"/muon-?.h5 "$dir"/muonclip-?.h5 kind=muon kind=muonclip > "$dir/script"
@@ -120,7 +126,7 @@ for batch in 16 4 8; do small_run batches/b$batch preset=muon train.batch=$batch
 grep -q "^array rest\[3\] = \[' batch=4', ' batch=8', ' batch=16'\]" "$dir/script" || fail "order: $(grep '^array rest' "$dir/script")"
 grep -q '^array shade\[3\] = \[0, 0.5, 1\]' "$dir/script" || fail "no sequence: $(grep '^array shade' "$dir/script")"
 "$program" plot --format=svg --figure=logits "$dir/batches" -o "$dir/batches" > /dev/null
-grep -q '>batch=4<' "$dir/batches/logits.svg" && ! grep -q '>Muon batch=4<' "$dir/batches/logits.svg" || fail "a name says what all have"
+grep -q '>batch=4<' "$dir/batches/logits.svg" && ! grep -q '>Muon batch=4<' "$dir/batches/logits.svg" || fail "a name repeats a setting that all share"
 
 # heads: titles above the panels
 "$program" plot --script --figure=heads "$dir/muon-1.h5" > /dev/null

@@ -1,5 +1,5 @@
 #!/bin/sh
-# runs that failed: blown-up beside diverged wherever runs are counted; show --why, show --dead, and what a run ends with
+# runs that failed: blown-up beside diverged wherever runs are counted; show --why, show --dead, and the last lines of a run
 srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
 cd "$dir" || exit 1
@@ -10,7 +10,7 @@ has() { grep -q -e "$1" out || fail "$2: $(cat out)"; }
 hasnt() { grep -q -e "$1" out && fail "$2: $(cat out)"; }
 hint() { sed -n '/^try next$/,$p' out; }
 
-# a run says how it ended, and its hints fit it
+# the last lines name the outcome, and their hints fit it
 run() { file=$1; shift; "$program" run $small record.path="$file.h5" "$@" > out 2> err || fail "run $file: $(cat err)"; }
 run ok preset=muon train.lr=0.01
 has '^finished after 40 steps' "a healthy run"
@@ -34,7 +34,7 @@ done > wanted
 show --csv --of loss ok.h5 blown.h5 | tail -n +2 | awk -F, '{ sub(/\.h5/, "", $1); print $1, $5 }' | sort > out
 sort wanted | cmp -s - out && grep -q '^blown blown-up$' out && grep -q '^ok finished$' out || fail "the definition: $(cat wanted out)"
 
-# it is counted beside what diverged, and in no mean
+# blown-up runs are counted beside diverged ones, and left out of means
 show ok.h5 blown.h5 lost.h5 > out
 grep 'blown.h5' out | grep -q ' blown-up ' && grep 'lost.h5' out | grep -q ' diverged ' && grep 'ok.h5' out | grep -q ' finished ' ||
   fail "states: $(cat out)"
@@ -89,7 +89,7 @@ has '"blown_up": 1' "tune as JSON"
 # why: one sentence of a run that is well
 show --why ok.h5 > out
 test "$(wc -l < out)" = 1 && has '^ok.h5: nothing failed: finished after 40 steps, every recorded value is finite, loss ' "why of a healthy run"
-# of one that diverged, the first value that is not finite, with all heads that share it, and what stood before
+# a diverged run: the first value that is not finite, all heads that share it, and the steps before
 show --why lost.h5 > out
 step=$(show --events lost.h5 | awk '$2 == "nonfinite" { print $1; exit }')
 heads=$(show --events lost.h5 | awk -v at="$step" '$1 == at && $2 == "nonfinite" && $3 != "-" { printf " L%dH%d", $3, $4 }')
@@ -101,8 +101,8 @@ has '^  clips  *none$' "no clip"
 has "^  try  *maxlogit show --parameters lost.h5 > again.conf$" "try"
 has "maxlogit run again.conf record.path= train.lr=3.333e+29$" "a third of the rate"
 has "maxlogit run again.conf record.path= train.grad_clip=1$" "a clip of the gradient"
-has "maxlogit rerun lost.h5 record.spectra_every=1 record.probe_every=1$" "what would record more"
-# of one that blew up: where it left, and what grew most
+has "maxlogit rerun lost.h5 record.spectra_every=1 record.probe_every=1$" "a rerun that records more"
+# a blown-up run: the step at which the loss rose for good, and the series that grew most
 show --why blown.h5 > out
 has '^  loss rose  *for good at step [0-9]*; it began at ' "why of a run that blew up"
 hasnt 'non-finite' "why of a run that blew up"
@@ -114,7 +114,7 @@ rose=$(sed -n 's/^  loss rose.*at step \([0-9]*\);.*/\1/p' out)
   END { for (i = 2; i <= NF; i++) if (last[i] / first[i] > most) { most = last[i] / first[i]; at = i }
   printf "L%dH%d %.4g %.4g %.4g\n", int((at - 2) / 2), (at - 2) % 2, first[at], last[at], most }' > wanted
 awk '{ sub(/^  grew most /, "") } $1 == "attn/max_logit" { gsub(",", ""); print $2, $3, $7, $NF }' out | cmp -s - wanted ||
-  fail "what grew: $(cat wanted), not $(cat out)"
+  fail "growth: $(cat wanted), not $(cat out)"
 has 'maxlogit run again.conf record.path= stabilizers=qk_clip qk_clip.tau=30$' "a clip of logits"
 sed -n 's/.*\(maxlogit .*\)/\1/p' out > hints
 while read -r _ hint; do
@@ -124,7 +124,7 @@ while read -r _ hint; do
   set +f
 done < hints
 show --why blown.h5 > out
-hasnt 'maxlogit rerun' "a hint of what has been done"
+hasnt 'maxlogit rerun' "a hint to repeat a rerun"
 show --why clipped.h5 --json > out
 is_json out "why"
 has '"what": "nothing failed"' "why as JSON"
@@ -138,16 +138,16 @@ n=$(show --events both.h5 | awk '$2 == "clip" { n++; seen[$3 " " $4] = 1; if (n 
 awk '$1 == "clips" { gsub(",", ""); print $2, $3, $4, $8, $11 }' out | grep -qxF "$n" || fail "clips: $n, not $(cat out)"
 hasnt 'qk_clip.tau=30' "a clip for a run that has one"
 
-# no sign, and no -1 for what an event does not have
+# NaN has no sign, and an event without a layer or head has a -
 show --events lost.h5 ok.h5 blown.h5 > out
 hasnt ' -1 ' "events"
 "$program" run $small -q preset=adam train.lr=1e30 train.warmup=0 train.on_nonfinite=continue record.path=on.h5 > out 2>&1
 "$program" watch on.h5 > out 2> err || fail "watch: $(cat err)"
 has 'loss nan  max logit nan' "watch"
 hasnt '-nan' "watch"
-"$program" watch lost.h5 2>&1 | grep -q 'maxlogit show --why .*lost.h5' || fail "watch does not tell what failed"
+"$program" watch lost.h5 2>&1 | grep -q 'maxlogit show --why .*lost.h5' || fail "watch names no post-mortem"
 
-# dead heads: the same from what export prints; those of a series made up by hand are exact
+# dead heads: equal to those found in export's output; exact for a series made by hand
 printf 'step,loss,attn/max_logit/l0h0,attn/max_logit/l0h1,attn/max_logit/l1h0,attn/max_logit/l1h1\n' > dead.csv
 printf '%s\n' '0,4,10,10,10,10' '1,4,2,0.99,1,-1' '2,4,1.01,0.5,1,0.1' '3,4,5,1.99,1,2' '4,4,5,2,1,0.9' '5,4,5,0.7,1,1.9' >> dead.csv
 "$program" import dead.csv -o dead.h5 > out 2>&1 || fail "import: $(cat out)"

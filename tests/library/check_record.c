@@ -257,7 +257,7 @@ START_TEST(a_second_life_counts)
 }
 END_TEST
 
-/* A kill between an event and the row of its step: the next life tells it again, once. */
+/* A kill between an event and the row of its step: the event is recorded again, and stands in the file once. */
 START_TEST(an_event_without_its_row)
 {
   struct maxlogit_recorder *r;

@@ -548,7 +548,7 @@ START_TEST(what_blew_up)
   /* the last tenth alone counts, all of it; of a short run the last row */
   ck_assert(!blew(4, 300, 2, 90, 100, 64) && blew(4, 2, 40, 95, 100, 64) && !blew(4, 2, 20, 99, 100, 64));
   ck_assert(blew(4, 2, 40, 3, 4, 64) && !blew(4, 40, 2, 3, 4, 64) && !blew(4, 0, 0, 1, 1, 64));
-  /* what is not finite diverged; a missing value is none */
+  /* a run with a value that is not finite diverged; a missing value does not count */
   ck_assert(!blew(4, 3, NAN, 90, 100, 64) && !blew(4, 3, INFINITY, 99, 100, 64) &&
             !blew(NAN, 3, 40, 90, 100, 64));
   ck_assert(blew(4, NAN, 40, 90, 100, 64) && !blew(4, 3, missing_value(), 90, 100, 64));

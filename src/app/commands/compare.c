@@ -62,7 +62,7 @@ static void compare_lines(struct options *r)
   correct(r);
 }
 
-/* For programs; a reader is told how much, and of which arm. */
+/* In JSON; print_verdict adds the arm's name and the size. */
 static const char *verdict(const struct options *r, const struct comparison *c)
 {
   double none = r->contrast == CONTRAST_RATIO ? 1 : 0;

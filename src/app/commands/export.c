@@ -32,11 +32,10 @@ enum { BAND_ARITHMETIC, BAND_GEOMETRIC };
 static const char *const means[] = {"arithmetic", "geometric", NULL};
 
 static const struct command_option options[] = {
-  CHOICE(
-    format, 0, formats, "columns",
-    "Columns are for gnuplot and awk, with lines of # that say what they are. The others are tables alone, "
-    "their names in the first line; a text that a spreadsheet would compute, as =1+1, has an apostrophe "
-    "before it"),
+  CHOICE(format, 0, formats, "columns",
+         "Columns are for gnuplot and awk, with lines of # that describe them. The others are tables alone, "
+         "their names in the first line; a text that a spreadsheet would compute, as =1+1, has an apostrophe "
+         "before it"),
   WHOLE(layer, 0, "L", "-1", 0, INT_MAX, "Only this layer, from 0"),
   WHOLE(head, 0, "H", "-1", 0, INT_MAX, "Only this head of each layer, from 0"),
   CHOICE(reduce, 0, reductions, NULL, "One column: the largest or the mean of each step"),

@@ -221,12 +221,10 @@ static int is_key(const char *text)
   return !status;
 }
 
-/* A short name of a metric, or what has a series in it: "attn/entropy:last:mean", val_loss. */
+/* A short name of a metric, or a text with a series in it: "attn/entropy:last:mean", val_loss. */
 static int is_metric(const char *text)
 {
-  for (const struct metric_name *n = metric_names; n->name; n++)
-    if (!strcmp(n->name, text)) return 1;
-  return strpbrk(text, "/:") || (strlen(text) >= 4 && !strcmp(text + strlen(text) - 4, "loss"));
+  return metric_named(text) || strpbrk(text, "/:") || text_ends_with(text, "loss");
 }
 
 /* Do the options go together? */

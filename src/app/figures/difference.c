@@ -160,7 +160,7 @@ static int difference_data(FILE *f, const struct figure_request *r, struct error
   if (!status) {
     put_curves(f, d);
     char series[256];
-    curve_title(what->series, what->set[0].run, series, sizeof series);
+    curve_title(what->series, series, sizeof series);
     buffer_add(&heading, "%s: %s %s %s", series, what->name[1], what->ratio ? "over" : "minus",
                what->name[0]);
     put_heading(f, what, heading.text);

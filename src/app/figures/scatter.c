@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { LOG_FROM = 8 };
-
 struct scatter_figure {
   const struct runset *set;
   struct metric *metric;  /* [2]: x and y */
@@ -41,7 +39,7 @@ static int find_scales(struct scatter_figure *d, struct error *error)
     if (isnan(e.low))
       return error_set(error, STATUS_USAGE, "no run that has finished has both %s and %s", d->metric[0].name,
                        d->metric[1].name);
-    d->log[k] = e.low > 0 && e.high >= LOG_FROM * e.low && !metric_is_share(&d->metric[k]);
+    d->log[k] = figure_is_log(&e, &d->metric[k]);
     d->spread[k] = SPREAD_EMPTY;
   }
   return STATUS_OK;

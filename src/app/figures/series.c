@@ -5,10 +5,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum {
-  LOG_FROM = 8
-}; /* highest value over the lowest from which an axis is logarithmic, and means are geometric */
-
 struct panel {
   struct metric *metric;
   struct table *run; /* [runs], of those that are drawn, group by group */
@@ -50,7 +46,7 @@ static int read_panel(struct panel *p, const struct figure_request *r, struct er
   }
   if (!status && isnan(values.low))
     status = error_set(error, STATUS_USAGE, "series %s: no finite value to draw", p->metric->name);
-  p->log_y = values.low > 0 && values.high >= LOG_FROM * values.low && !metric_is_share(p->metric);
+  p->log_y = figure_is_log(&values, p->metric);
   memory_free(drawn);
   return status;
 }
@@ -86,7 +82,7 @@ static void put_axes(FILE *f, const struct panel *p, int panels, const struct fi
     all_low[i] = p[i].spread.all.low, all_high[i] = p[i].spread.all.high;
     log_y[i] = p[i].log_y, share[i] = metric_is_share(p[i].metric);
     last_of_all = fmax(last_of_all, axis.last_step);
-    curve_title(p[i].metric, r->set->run, title[i], sizeof title[i]);
+    curve_title(p[i].metric, title[i], sizeof title[i]);
     size_t length = strlen(title[i]);
     if (*unit) snprintf(title[i] + length, sizeof title[i] - length, "  (%s)", unit);
     name[i] = title[i];
@@ -123,7 +119,7 @@ static int series_data(FILE *f, const struct figure_request *r, struct error *er
     fprintf(f, "EOD\n");
     put_axes(f, panel, r->series_count, r);
     gnuplot_numbers(f, "last", last, r->series_count * set->groups);
-    curve_title(r->series, set->run, title, sizeof title);
+    curve_title(r->series, title, sizeof title);
     if (r->series_count > 1) snprintf(title, sizeof title, "%d series", r->series_count);
     buffer_add(&heading, "%s against training %s", title, r->tokens ? "tokens" : "step");
     figure_put_heading(f, set, heading.text);

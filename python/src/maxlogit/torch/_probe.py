@@ -567,7 +567,7 @@ def _untouched(model: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _not_checkpointed() -> Iterator[None]:
-    """What is checkpointed runs as it is: functions with a backward of their own would make no graph, or be computed again.
+    """Checkpointed functions run directly: a checkpoint would make no graph, or compute them again.
     Another thread's is checkpointed."""
     module: Any = torch.utils.checkpoint
     reentrant, hook = module.CheckpointFunction, getattr(module, "_checkpoint_hook", None)
