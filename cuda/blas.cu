@@ -4,16 +4,17 @@
    when a product is made. */
 #include "cuda/kernels.h"
 #include "cuda/blas.h"
+#include <dlfcn.h>
 #ifdef __CUDACC__
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
-#include <dlfcn.h>
 #else
 #include "cublas_on_host.h"
 #endif
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WORKSPACE = 64 << 20, CONVERT_THREADS = 256, CONVERT_BLOCKS = 4096 };
 
@@ -137,6 +138,15 @@ int cuda_blas_open(struct cuda_blas *out, char *name, size_t room)
   if (b->handle) b->cublasDestroy_v2_(b->handle);
   free(b);
   return no_memory;
+}
+
+void cuda_blas_file(const struct cuda_blas *of, char *name, size_t room)
+{
+  const struct blas *b = (const struct blas *)of->handle;
+  const size_t used = strlen(name);
+  Dl_info file;
+  if (b && dladdr((void *)b->cublasGemmEx_, &file))
+    snprintf(name + used, room - used, " (%s)", file.dli_fname);
 }
 
 void cuda_blas_close(struct cuda_blas *out)

@@ -9,6 +9,8 @@ extern "C" {
 /* handle stays NULL where cuBLAS cannot be had; `name` says which it is, or that there is none. 1: it is there, and has
    no memory. */
 int cuda_blas_open(struct cuda_blas *, char *name, size_t room);
+/* Appends in which file it is. */
+void cuda_blas_file(const struct cuda_blas *, char *name, size_t room);
 void cuda_blas_close(struct cuda_blas *);
 void cuda_limits_measure(struct device *, struct cuda_limits *);
 #ifdef __cplusplus

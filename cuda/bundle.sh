@@ -29,6 +29,7 @@ put() { # FILE ...: at the same place, from here or from the sources
 # shellcheck disable=SC2086 # lists of files
 put maxlogit $tests tests/golden tests/gpu.sh tests/pytorch cuda/measure.sh experiments/01-four-presets/sweep.conf LICENSE
 cp -L "$plugin" "$top/maxlogit_cuda.so"
+sh "$source/cuda/kernels.sh" "$plugin" >"$top/cuda/kernels"
 for file in maxlogit $tests; do strip "$top/$file"; done
 strip --strip-unneeded "$top/maxlogit_cuda.so"
 
@@ -66,6 +67,19 @@ licences() { # PACKAGE
   echo "maxlogit_cuda.so: maxlogit (MIT), with NVIDIA's CUDA run-time library inside (CUDA Toolkit EULA, attachment A)"
 } >lib/README
 
+# Each program finds these libraries, and no other program does: Python has its own.
+# shellcheck disable=SC2086 # a list of files
+for file in maxlogit $tests; do
+  up=$(dirname "$file" | sed 's|[^/.][^/]*|..|g')
+  mv "$file" "$file.bin"
+  cat >"$file" <<END
+#!/bin/sh
+here=\$(cd "\$(dirname "\$0")/$up" && pwd) || exit 1
+LD_LIBRARY_PATH=\$here/lib\${CUBLAS_FOLDERS:-}\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH} exec "\$0.bin" "\$@"
+END
+  chmod +x "$file"
+done
+
 cat >start <<'END'
 #!/bin/sh
 # start [--to DIR] [PART ...] - cuda/measure.sh with the libraries that are here; see its first lines
@@ -79,9 +93,8 @@ for name in {sysconfig.get_path(p) for p in ("purelib", "platlib")}:
     for file in glob.glob(name + "/nvidia/*/lib/libcublas.so.1*"): print(file.rsplit("/", 1)[0])' 2>/dev/null); do
   [ -d "$library" ] && cublas=${cublas:-}:$library
 done
-LD_LIBRARY_PATH=$here/lib${cublas:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-MAXLOGIT_CUDA=$here/maxlogit_cuda.so MAXLOGIT_BUNDLE=1
-export LD_LIBRARY_PATH MAXLOGIT_CUDA MAXLOGIT_BUNDLE MEASURE
+CUBLAS_FOLDERS=${cublas:-} MAXLOGIT_CUDA=$here/maxlogit_cuda.so MAXLOGIT_BUNDLE=1
+export CUBLAS_FOLDERS MAXLOGIT_CUDA MAXLOGIT_BUNDLE MEASURE
 exec sh cuda/measure.sh "$@"
 END
 chmod +x start

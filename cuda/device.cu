@@ -12,6 +12,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __CUDACC__
+#include <cxxabi.h>
+#endif
 
 enum {
   LOTS = 16,
@@ -77,14 +80,89 @@ struct cuda {
 
 static struct cuda *cuda_of(struct device *device) { return (struct cuda *)device->private_state; }
 
+static int is_set(const char *variable)
+{
+  const char *value = getenv(variable);
+  return value && *value && strcmp(value, "0") != 0;
+}
+
+/* For finding faults: the device is waited for after every launch, and calls are not kept for replay. */
+static int synchronous(void)
+{
+  static const int is = is_set("MAXLOGIT_CUDA_SYNC");
+  return is;
+}
+
+static const struct device *latest; /* that was told anything: one a program */
+
 /* What fails on a GPU once it runs is not to be mended here; files on disk are whole at any instant. */
 static void check(cudaError_t error, const char *what)
 {
   if (error == cudaSuccess) return;
-  message("device=cuda: %s: %s", what, cudaGetErrorString(error));
+  const char *op = latest ? latest->op_now : NULL;
+  message("device=cuda: %s: %s%s%s%s", what, cudaGetErrorString(error), op ? "; the last operation: " : "",
+          op ? op : "", synchronous() ? "" : "; MAXLOGIT_CUDA_SYNC=1 stops at the kernel that fails");
   _exit(STATUS_FAIL);
 }
 #define CHECK(call) check(call, #call)
+
+/* --- launches ---------------------------------------------------------------------------------------------- */
+
+#ifdef __CUDACC__
+static long launches;
+static long launches_so_far(void) { return __atomic_load_n(&launches, __ATOMIC_RELAXED); }
+
+/* A kernel's name in words; of one that has none the address. */
+static void kernel_name(const void *kernel, char *out, size_t room)
+{
+  const char *name = NULL;
+  snprintf(out, room, "kernel %p", kernel);
+#if CUDART_VERSION >= 12030
+  if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = NULL;
+#endif
+  char *words = name ? abi::__cxa_demangle(name, NULL, NULL, NULL) : NULL;
+  if (name) snprintf(out, room, "%s", words ? words : name);
+  free(words);
+}
+
+/* Its name, blocks on a multiprocessor at once, registers, threads and shared bytes of a block. */
+static void write_facts(const char *file, const void *kernel, dim3 block, size_t bytes)
+{
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static const void *seen[1024];
+  static int count;
+  pthread_mutex_lock(&lock);
+  const int is_new = std::find(seen, seen + count, kernel) == seen + count && count < 1024;
+  if (is_new) seen[count++] = kernel;
+  pthread_mutex_unlock(&lock);
+  FILE *out = is_new ? fopen(file, "ae") : NULL;
+  if (!out) return;
+  char name[1024];
+  int blocks = 0, threads = (int)(block.x * block.y * block.z);
+  cudaFuncAttributes a = {};
+  kernel_name(kernel, name, sizeof name);
+  cudaFuncGetAttributes(&a, kernel);
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, bytes);
+  fprintf(out, "%d\t%d\t%d\t%zu\t%s\n", blocks, a.numRegs, threads, a.sharedSizeBytes + bytes, name);
+  fclose(out);
+}
+
+void cuda_launched(const void *kernel, dim3 block, size_t bytes, cudaStream_t stream)
+{
+  static const char *const file = getenv("MAXLOGIT_CUDA_KERNELS");
+  __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
+  if (file) write_facts(file, kernel, block, bytes);
+  if (!synchronous()) return;
+  cudaError_t error = cudaGetLastError();
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  if (error == cudaSuccess) return;
+  char name[1024];
+  kernel_name(kernel, name, sizeof name);
+  check(error, name);
+}
+#else
+static long launches_so_far(void) { return runtime_on_host::launches; }
+#endif
 
 static double seconds_now(void)
 {
@@ -355,6 +433,7 @@ extern "C" void *device_scratch(struct device *device, size_t bytes)
 static void cuda_enter(struct device *device)
 {
   struct cuda *c = cuda_of(device);
+  latest = device;
   pthread_mutex_lock(&c->lock);
   if (!c->capturing) flush(c);
   pthread_mutex_unlock(&c->lock);
@@ -560,6 +639,46 @@ static void look(struct gpu *gpu)
              p.minor, (int)OLDEST_MAJOR);
 }
 
+static __global__ void empty_kernel() {}
+
+static void examine(struct gpu *gpu)
+{
+  enum { NODES = 100, REPLAYS = 50 };
+  static const char *const modes[] = {"shared", "exclusive", "prohibited", "exclusive to a process"};
+  int mode = 0, kilohertz = 0;
+  double began = seconds_now();
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t kept;
+  struct cuda_blas blas = {};
+  CHECK(cudaSetDevice(0));
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  gpu->context_seconds = seconds_now() - began;
+  if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, 0) == cudaSuccess && mode >= 0 && mode < 4)
+    snprintf(gpu->mode, sizeof gpu->mode, "%s", modes[mode]);
+  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, 0) == cudaSuccess)
+    gpu->megahertz = kilohertz / 1000;
+  cudaGetLastError();
+  cuda_blas_open(&blas, gpu->blas, sizeof gpu->blas);
+  cuda_blas_file(&blas, gpu->blas, sizeof gpu->blas);
+  cuda_blas_close(&blas);
+  began = seconds_now();
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < NODES; i++) LAUNCH(empty_kernel, 1, 32, 0, stream);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&kept, graph, 0));
+  CHECK(cudaGraphLaunch(kept, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  gpu->graph_seconds = seconds_now() - began;
+  began = seconds_now();
+  for (int i = 0; i < REPLAYS; i++) CHECK(cudaGraphLaunch(kept, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  gpu->node_seconds = (seconds_now() - began) / (NODES * REPLAYS);
+  CHECK(cudaGraphExecDestroy(kept));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaStreamDestroy(stream));
+}
+
 static void cuda_close(struct device *device)
 {
   struct cuda *c = cuda_of(device);
@@ -649,9 +768,10 @@ static int open_device(struct device *device, struct error *e)
   device->upload = cuda_upload, device->download = cuda_download;
   device->fetch = cuda_fetch, device->mark = cuda_mark, device->reach = cuda_reach;
   device->enter = cuda_enter, device->leave = cuda_leave;
-  device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay,
-  device->forget = cuda_forget;
-  device->branch = cuda_branch;
+  if (!synchronous()) {
+    device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay;
+    device->forget = cuda_forget, device->branch = cuda_branch;
+  }
   device->wait = cuda_wait, device->stamp = cuda_stamp, device->times = cuda_times;
   device->close = cuda_close;
   device->ahead = 4;
@@ -670,9 +790,11 @@ extern "C" __attribute__((visibility("default"))) const struct cuda_plugin *maxl
   static struct cuda_plugin plugin;
   plugin.fit = cuda_fit();
   plugin.look = look;
+  plugin.examine = examine;
   plugin.open = open_device;
   plugin.limits = cuda_limits_measure;
   plugin.without_maxima = ops_cuda_without_maxima;
   plugin.waited = cuda_waited;
+  plugin.launches = launches_so_far;
   return &plugin;
 }

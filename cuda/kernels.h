@@ -8,7 +8,12 @@ extern "C" {
 #include "numerics/number_format.h"
 }
 #ifdef __CUDACC__
-#define LAUNCH(kernel, grid, block, bytes, stream, ...) (kernel)<<<grid, block, bytes, stream>>>(__VA_ARGS__)
+/* Counts launches; with MAXLOGIT_CUDA_SYNC=1 waits for each; with MAXLOGIT_CUDA_KERNELS=FILE names each kernel there once,
+   before it is known whether it ends well (device.cu). */
+void cuda_launched(const void *kernel, dim3 block, size_t bytes, cudaStream_t);
+#define LAUNCH(kernel, grid, block, bytes, stream, ...) \
+  ((kernel)<<<grid, block, bytes, stream>>>(__VA_ARGS__), \
+   cuda_launched((const void *)(kernel), dim3(block), bytes, stream))
 #define DYNAMIC_SHARED(type, name) \
   extern __shared__ float4 cuda_dynamic_shared[]; \
   type *name = (type *)cuda_dynamic_shared

@@ -1,6 +1,7 @@
 #!/bin/sh
 # gpu.sh [quick] - make check-gpu: what is tested on a GPU. quick: all at the same time and within a minute, without
-# compute-sanitizer, every failure with what it found. Skipped (77) where there is none; what was skipped never passed.
+# compute-sanitizer, every failure with what it found, and which kernels nothing has launched. Skipped (77) where there is none; what was skipped never passed.
+source=$(cd "${top_srcdir:-.}" && pwd)
 cd "${top_builddir:-.}" || exit 99
 MAXLOGIT_CUDA=${MAXLOGIT_CUDA:-$PWD/maxlogit_cuda.so}
 export MAXLOGIT_CUDA
@@ -19,42 +20,75 @@ try() {
 # what each is: see `tests`, below. A process that has asked for a GPU and forks leaves its child without: tests of which
 # each begins a process of its own wait for the GPU to begin as often
 tests() { # CALLS: each with a name, variables and a program
-  "$1" operations CK_RUN_CASE=table tests/numerics/check_ops        # every operation against its definition
-  "$1" identities CK_RUN_CASE=identities tests/numerics/check_ops   # and by hand, and where numbers end
+  "$1" identities CK_RUN_CASE=identities tests/numerics/check_ops   # by hand, rounded inputs, large products
   "$1" device "" tests/run/check_gpu                                # late reports, replay, resume, as on the CPU
   "$1" launch "CK_RUN_CASE=on\ a\ GPU CK_FORK=yes" tests/run/check_batched_run # many runs: the bits of each alone, ends, resume
   "$1" goldens MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_golden # PyTorch's values; gradients are in every step
   "$1" trainer MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_trainer # divergence, resume, looks, stabilisers' series
 }
+# Of the plug-in's kernels those that nobody has launched: a choice that no test reaches. Those of doctor and bench aside.
+kernels_left() { # FILE: what MAXLOGIT_CUDA_KERNELS has said
+  if [ -f cuda/kernels ]; then cat cuda/kernels; else sh "$source/cuda/kernels.sh" "$MAXLOGIT_CUDA"; fi |
+    grep -vE '^(void )?(fma|noise|empty)_kernel' >"$folder/kernels"
+  cut -f 5 "$1" | sort -u >"$folder/launched"
+  sort -u "$folder/kernels" | comm -23 - "$folder/launched" >"$folder/left"
+  echo "check-gpu: $(wc -l <"$folder/left") of $(wc -l <"$folder/kernels") kernels were never launched"
+  sed 's/^/  never launched: /' "$folder/left"
+  [ ! -s "$folder/left" ] && [ -s "$folder/kernels" ]
+}
 if [ "${1:-}" = quick ]; then
   folder=$(mktemp -d) || exit 99
   trap 'rm -rf "$folder"' EXIT
+  MAXLOGIT_CUDA_KERNELS=$folder/told
+  export MAXLOGIT_CUDA_KERNELS
   # shellcheck disable=SC2317 # `tests` calls it
   begin() {
     ( began=$(date +%s)
       [ -x "$3" ] || { echo "$3 is missing" >"$folder/$1.txt"; echo "FAILED 0" >"$folder/$1.end"; exit; }
-      eval "env CK_FORK=no $2 timeout -k 2 ${CHECK_SECONDS:-55} $3" >"$folder/$1.txt" 2>&1
+      eval "env CK_FORK=no $2 timeout -k 2 ${CHECK_SECONDS:-75} $3" >"$folder/$1.txt" 2>&1
       status=$?
       case $status in 0) end=passed ;; 77) end=SKIPPED ;; 124 | 137) end="OUT OF TIME" ;; *) end=FAILED ;; esac
-      echo "$end after $(($(date +%s) - began)) s, status $status" >"$folder/$1.end" ) &
+      echo "$end after $(($(date +%s) - began)) s, status $status" >"$folder/$1.end" )
   }
   # shellcheck disable=SC2317 # likewise
   tell() {
+    case $(cat "$folder/$1.end") in
+    passed*) [ "${4:-}" ] || echo "check-gpu: $1 ($3): $(cat "$folder/$1.end")"; return ;;
+    esac
     echo "check-gpu: $1 ($3): $(cat "$folder/$1.end")"
-    case $(cat "$folder/$1.end") in passed*) return ;; SKIPPED*) tail -n 1 "$folder/$1.txt"; return ;; esac
+    case $(cat "$folder/$1.end") in SKIPPED*) tail -n 1 "$folder/$1.txt"; return ;; esac
     failed=1
     # what a test has found: shapes, the first element that differs, both values; else its last words
     found=$(grep -aE ':[FE]:|maxlogit: |cuda' "$folder/$1.txt" | head -n 40 | cut -c1-1200)
     printf '%s\n' "${found:-$(tail -n 20 "$folder/$1.txt")}" | sed "s/^/  $1: /"
   }
-  tests begin
+  # every operation against its definition, each in a process of its own: what one ends does not end the others
+  # shellcheck disable=SC2317 # likewise
+  beside() { begin "$@" & }
+  tests beside
+  operations=$(tests/numerics/check_ops --list)
+  lane() { # NUMBER: its share of the operations, one after another
+    at=0
+    for operation in $operations; do
+      [ $((at % lanes)) != "$1" ] || begin "$operation" "CK_RUN_CASE=table CHECK_OPERATION=$operation" tests/numerics/check_ops
+      at=$((at + 1))
+    done
+  }
+  lanes=$(nproc) began=$(date +%s)
+  for number in $(seq 0 $((lanes - 1))); do lane "$number" & done
   wait
+  for operation in $operations; do tell "$operation" "" tests/numerics/check_ops quiet; done
+  echo "check-gpu: $(for operation in $operations; do cat "$folder/$operation.end"; done | grep -c ^passed) of" \
+    "$(echo "$operations" | wc -l) operations passed, all after $(($(date +%s) - began)) s"
   tests tell
+  kernels_left "$folder/told" || failed=1
+  [ -z "${CHECK_KERNELS:-}" ] || sort -u "$folder/told" >"$CHECK_KERNELS"
   exit $failed
 fi
 ./maxlogit doctor | grep ' gpu '
 # shellcheck disable=SC2317 # likewise
 one_by_one() { eval "try env $2 $3"; }
+CK_RUN_CASE=table try tests/numerics/check_ops
 tests one_by_one
 for tool in memcheck racecheck initcheck; do
   if [ -n "$COMPUTE_SANITIZER" ]; then

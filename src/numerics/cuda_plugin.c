@@ -75,3 +75,9 @@ void cuda_look(struct gpu *gpu)
   else
     snprintf(gpu->lacks, sizeof gpu->lacks, "%.500s", e.text);
 }
+
+void cuda_examine(struct gpu *gpu)
+{
+  cuda_look(gpu);
+  if (!*gpu->lacks) cuda_plugin(NULL)->examine(gpu);
+}

@@ -13,13 +13,18 @@ struct gpu {
   double gigabytes, free_gigabytes;
   size_t shared_bytes; /* shared memory that a block may have */
   char lacks[512];     /* what device = cuda is missing; empty: nothing */
+  /* after examine: may others use it, its clock, cuBLAS and its file, and seconds: from the first call to a context, of
+     a first graph of empty launches one after another, of each of them when it is replayed */
+  char mode[32], blas[400];
+  int megahertz;
+  double context_seconds, graph_seconds, node_seconds;
 };
 
 /* What must be equal in the program and its plug-in. */
 struct cuda_fit {
   size_t version, device, tensor, operations;
 };
-enum { CUDA_PLUGIN_VERSION = 4 };
+enum { CUDA_PLUGIN_VERSION = 5 };
 #define CUDA_TEXT_(...) #__VA_ARGS__
 #define CUDA_TEXT(...) CUDA_TEXT_(__VA_ARGS__)
 static inline struct cuda_fit cuda_fit(void)
@@ -45,6 +50,7 @@ struct cuda_limits {
 struct cuda_plugin {
   struct cuda_fit fit;
   void (*look)(struct gpu *);
+  void (*examine)(struct gpu *); /* of a GPU that lacks nothing; the process has a context afterwards */
   /* Fills in a device that is zero but for its pool: STATUS_OK, or STATUS_USAGE and what is missing. */
   int (*open)(struct device *, struct error *);
   void (*limits)(struct device *, struct cuda_limits *);
@@ -52,12 +58,14 @@ struct cuda_plugin {
   void (*without_maxima)(struct ops *);
   /* Seconds that the host has waited for the device, so far: where they grow, the device bounds the speed. */
   double (*waited)(const struct device *);
+  long (*launches)(void); /* of this process so far; of calls that are replayed, when they were kept */
 };
 typedef const struct cuda_plugin *cuda_plugin_entry(void);
 #define CUDA_PLUGIN_ENTRY "maxlogit_cuda"
 
 /* The plug-in; NULL, and why, where there is none that fits. It stays open. */
 const struct cuda_plugin *cuda_plugin(struct error *);
-/* What this build and machine have for device = cuda. */
+/* What this build and machine have for device = cuda; and more of it (look, examine). */
 void cuda_look(struct gpu *);
+void cuda_examine(struct gpu *);
 #endif

@@ -60,6 +60,7 @@ struct device {
      read (NULL: always). Where there is no queue the guard is read before a call. */
   void *stream;
   const struct tensor *guard;
+  const char *op_now; /* the operation that such a device was last told, for its messages */
   enum device_math math;
   const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
   struct shards *shards;               /* of its parameters; NULL: it has all (shards.h) */

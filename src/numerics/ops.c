@@ -133,6 +133,7 @@ static void dispatch_if(struct device *device, const struct tensor *guard, enum 
   if (device->enter) device->enter(device);
   if (device->stream) {
     device->guard = guard;
+    device->op_now = op_name(op);
     dispatch(device, op, args);
     device->guard = NULL;
   } else if (!guard || REALS(guard)[0] != 0) { /* of several threads, in a step of the host */

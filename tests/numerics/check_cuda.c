@@ -1,8 +1,19 @@
 /* check_cuda.c - what the GPU's kernels do besides the operations' definitions: rounded inputs, a library of products,
-   words of tensor cores; and whether every kernel was launched */
+   words of tensor cores; and, on the CPU, whether every kernel was launched. With ON_A_GPU: the same on a GPU, and
+   products of the sizes from which others of its kernels are taken */
 #include "check_ops.h"
+#ifdef ON_A_GPU
+/* One order of threads, its own, and a library for what is large. */
+static struct device *kernels(unsigned order) { return (void)order, mirror_open(); }
+static struct device *kernels_with_library(unsigned order) { return kernels(order); }
+static void leave_out_maxima(struct device *device) { mirror_without_maxima(device); }
+#else
 #include "cuda/launch.h"
 #include "../cuda/cuda_device.h"
+static struct device *kernels(unsigned order) { return cuda_on_host_open(order, 1); }
+static struct device *kernels_with_library(unsigned order) { return cuda_on_host_open_with_library(order, 1); }
+static void leave_out_maxima(struct device *device) { ops_cuda_without_maxima(&device->ops); }
+#endif
 #include "numerics/number_format.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,17 +52,25 @@ static double farthest(const struct tensor *a, const struct tensor *b)
    lie, in tiles of every size. In two orders of threads: the same bits. */
 static const struct rounded_product {
   long m, n, k;
-} rounded_products[] = {{33, 29, 70}, {65, 40, 40}, {150, 70, 20}, {1, 3, 1}, {32, 24, 40}};
-enum { ROUNDED_PRODUCTS = sizeof rounded_products / sizeof *rounded_products };
+} rounded_products[] = {
+#ifdef ON_A_GPU
+  {700, 700, 700}, {700, 690, 130}, {1500, 1490, 64},
+#endif
+  {33, 29, 70},    {65, 40, 40},    {150, 70, 20},    {1, 3, 1}, {32, 24, 40}};
+#ifdef ON_A_GPU
+enum { LIBRARIES = 1 };
+#else
+enum { LIBRARIES = 2 }; /* without, and with */
+#endif
+enum { ROUNDED_PRODUCTS = sizeof rounded_products / sizeof *rounded_products, WAYS = 8 * LIBRARIES };
 
 START_TEST(products_of_rounded_inputs)
 {
-  const struct rounded_product *r = &rounded_products[_i / 16];
+  const struct rounded_product *r = &rounded_products[_i / WAYS];
   const enum device_math math = _i % 2 ? MATH_BF16 : MATH_TF32;
-  const int ta = _i / 2 % 2, tb = _i / 4 % 2, library = _i / 8 % 2;
-  struct device *device[] = {library ? cuda_on_host_open_with_library(0, 1) : cuda_on_host_open(0, 1),
-                             library ? cuda_on_host_open_with_library(1, 1) : cuda_on_host_open(1, 1),
-                             open_kind(0, 1)},
+  const int ta = _i / 2 % 2, tb = _i / 4 % 2, library = _i / 8 % LIBRARIES;
+  struct device *device[] = {library ? kernels_with_library(0) : kernels(0),
+                             library ? kernels_with_library(1) : kernels(1), open_kind(0, 1)},
                 *reference = device[2];
   struct tensor *a = tensor_new(reference, TENSOR_REAL, ta ? r->k : r->m, ta ? r->m : r->k, "a");
   struct tensor *b = tensor_new(reference, TENSOR_REAL, tb ? r->n : r->k, tb ? r->k : r->n, "b");
@@ -80,12 +99,13 @@ START_TEST(products_of_rounded_inputs)
 }
 END_TEST
 
+#ifndef ON_A_GPU
 /* The library makes products of its own bits; where it refuses one, the project's own kernels do. */
 START_TEST(products_that_a_library_refuses)
 {
   enum { M = 21, N = 30, K = 40 };
-  struct device *device[] = {cuda_on_host_open_with_library(0, 1), cuda_on_host_open_with_library(0, 1),
-                             cuda_on_host_open(0, 1)};
+  struct device *device[] = {kernels_with_library(0), kernels_with_library(0),
+                             kernels(0)};
   struct tensor *a = tensor_new(device[2], TENSOR_REAL, M, K, "a"),
                 *b = tensor_new(device[2], TENSOR_REAL, K, N, "b"),
                 *d = tensor_new(device[2], TENSOR_REAL, M, N, "d"), *c[3];
@@ -107,13 +127,21 @@ START_TEST(products_that_a_library_refuses)
   for (int w = 0; w < 3; w++) device_close(device[w]);
 }
 END_TEST
+#endif
 
 /* A product with itself: its inputs are rounded, what is added of it is not; and it is symmetric to the bit. */
+#ifdef ON_A_GPU
+static const long grams[] = {17, 70, 740, 1500};
+#else
+static const long grams[] = {17, 70};
+#endif
+enum { GRAMS = sizeof grams / sizeof *grams };
+
 START_TEST(gram_of_rounded_inputs)
 {
-  const long m = _i / 2 ? 70 : 17, n = 45; /* twice a matrix, and its product */
+  const long m = grams[_i / 2], n = 45;
   const enum device_math math = _i % 2 ? MATH_BF16 : MATH_TF32;
-  struct device *device = cuda_on_host_open(0, 1), *reference = open_kind(0, 1);
+  struct device *device = kernels(0), *reference = open_kind(0, 1);
   struct tensor *a[2], *c[2];
   device->math = math;
   for (int w = 0; w < 2; w++) {
@@ -139,7 +167,7 @@ START_TEST(newton_schulz_of_rounded_inputs)
   static const double keller[] = {3.4445, -4.775, 2.0315};
   static const int places[] = {SIZE, 0, 2 * SIZE};
   const enum device_math math = _i ? MATH_BF16 : MATH_TF32;
-  struct device *device = cuda_on_host_open(0, 1);
+  struct device *device = kernels(0);
   struct tensor *coefficients = row(device, 3, keller), *x[3];
   for (int w = 0; w < 3; w++) { /* in company, alone, in single precision */
     const long lanes = w == 1 ? 1 : PLACES;
@@ -225,7 +253,7 @@ START_TEST(attention_of_rounded_inputs)
   const double digit = math == MATH_BF16 ? 1.0 / 256 : 1.0 / 2048;
   const long rows = r->batch * r->length, q = r->heads * r->dim, k = r->groups * r->dim,
              v = r->groups * r->value_dim, o = r->heads * r->value_dim;
-  struct device *device = cuda_on_host_open(0, 1), *other = cuda_on_host_open(1, 1),
+  struct device *device = kernels(0), *other = kernels(1),
                 *reference = open_kind(0, 1);
   struct device *by[] = {device, other, reference, reference}; /* the last with inputs rounded before */
   const long in_cols[] = {q, k, v, o}, to_cols[OUTPUTS] = {o, 2 * r->heads, q, k, v};
@@ -266,7 +294,7 @@ START_TEST(decoding_of_rounded_inputs)
   enum { B = 3, L = 5, SIZE = 24 };
   const enum device_math math = _i ? MATH_BF16 : MATH_TF32;
   const double digit = math == MATH_BF16 ? 1.0 / 256 : 1.0 / 2048;
-  struct device *device = cuda_on_host_open(0, 1), *reference = open_kind(0, 1);
+  struct device *device = kernels(0), *reference = open_kind(0, 1);
   struct tensor *o[2], *ml[2], *stats[2];
   device->math = math;
   for (int w = 0; w < 2; w++) {
@@ -310,7 +338,7 @@ END_TEST
 START_TEST(attention_without_maxima)
 {
   const struct rounded_attention *r = &rounded_attentions[_i / 3];
-  struct device *device = cuda_on_host_open(0, 1);
+  struct device *device = kernels(0);
   const struct ops whole = device->ops;
   const long rows = r->batch * r->length, q = r->heads * r->dim, o = r->heads * r->value_dim;
   const long cols[] = {q, r->groups * r->dim, r->groups * r->value_dim, o, 2 * r->heads};
@@ -331,7 +359,7 @@ START_TEST(attention_without_maxima)
                                           .scale = 0.5,
                                           .cap = r->cap,
                                           .cap_value = &cap};
-    if (w) ops_cuda_without_maxima(&device->ops);
+    if (w) leave_out_maxima(device);
     op_run(device, OP_attention_forward,
            &(union op_args){.attention_forward = {.o = w ? again[0] : t[3],
                                                   .ml = w ? again[1] : t[4],
@@ -358,7 +386,7 @@ START_TEST(what_is_not_finite_in_words)
 {
   enum { N = 20, D = 16 };
   const struct rounded_attention r = {1, 1, D, D, 1, N, 0};
-  struct device *device = cuda_on_host_open(0, 1);
+  struct device *device = kernels(0);
   struct tensor *in[5], *to[OUTPUTS], *stats = tensor_new(device, TENSOR_REAL, 1, 4, "stats");
   device->math = _i % 2 ? MATH_BF16 : MATH_TF32;
   for (int i = 0; i < 4; i++)
@@ -379,6 +407,7 @@ START_TEST(what_is_not_finite_in_words)
 }
 END_TEST
 
+#ifndef ON_A_GPU
 /* Of the kernels in this program, those that no test has launched: a branch of a choice that no shape reaches. */
 int kernels_left_out(void)
 {
@@ -402,12 +431,15 @@ int kernels_left_out(void)
   printf("%d kernels, %d of them never launched\n", all, left);
   return pclose(symbols) || all < 50 ? 1 : left;
 }
+#endif
 
 static void add_identities(TCase *identities)
 {
-  tcase_add_loop_test(identities, products_of_rounded_inputs, 0, 16 * ROUNDED_PRODUCTS);
+  tcase_add_loop_test(identities, products_of_rounded_inputs, 0, WAYS * ROUNDED_PRODUCTS);
+#ifndef ON_A_GPU
   tcase_add_test(identities, products_that_a_library_refuses);
-  tcase_add_loop_test(identities, gram_of_rounded_inputs, 0, 4);
+#endif
+  tcase_add_loop_test(identities, gram_of_rounded_inputs, 0, 2 * GRAMS);
   tcase_add_loop_test(identities, newton_schulz_of_rounded_inputs, 0, 2);
   tcase_add_loop_test(identities, attention_of_rounded_inputs, 0, 2 * ROUNDED);
   tcase_add_loop_test(identities, what_is_not_finite_in_words, 0, 8);

@@ -443,22 +443,28 @@ struct device *open_kind(int kind, int threads)
   if (kind > 0) return cuda_on_host_open(threads > 1, threads);
   return device_open(&device, "reference", threads, NULL) ? NULL : device;
 }
-#else
-/* NULL: this build or machine does not have it. */
+#elif defined(ON_A_GPU)
 struct device *open_kind(int kind, int threads)
 {
-  const char *level = kind > 0 && kind < HOSTS ? ops_cpu_level_at(kind - 1) : NULL;
   struct device *device;
-  if (kind > 0 && kind < HOSTS && !level) return NULL;
-  if (device_open(&device, kind == 0 ? "reference" : kind < HOSTS ? "cpu" : "cuda", threads, NULL))
-    return NULL;
+  struct error e = {0};
+  ck_assert_msg(!device_open(&device, kind ? "cuda" : "reference", threads, &e), "%s", e.text);
+  return device;
+}
+#else
+/* NULL: this machine does not have it. */
+struct device *open_kind(int kind, int threads)
+{
+  const char *level = kind > 0 ? ops_cpu_level_at(kind - 1) : NULL;
+  struct device *device;
+  if (kind > 0 && !level) return NULL;
+  if (device_open(&device, kind == 0 ? "reference" : "cpu", threads, NULL)) return NULL;
   if (level) {
     device->name = level;
     ops_cpu_override_by(&device->ops, level);
   }
   return device;
 }
-
 #endif
 
 /* Every kind that there is, alone and with other threads. */
@@ -483,11 +489,12 @@ static void close_bench(struct bench *b)
   }
 }
 
-#ifndef CUDA_ON_HOST
+#if !defined(CUDA_ON_HOST) && !defined(ON_A_GPU)
+#define AT_LEVELS
 /* Levels with a fused multiply-add. */
 static int has_everyones_bits(int kind)
 {
-  const char *level = kind > 0 && kind < HOSTS ? ops_cpu_level_at(kind - 1) : NULL;
+  const char *level = kind > 0 ? ops_cpu_level_at(kind - 1) : NULL;
   return level && strcmp(level, "base") != 0;
 }
 
@@ -530,7 +537,7 @@ static void compare_kinds(const struct bench *b, enum op op, int variant, enum h
     run_on(b->device[kind], op, m, DEVICE, -1);
     run_on(b->threads[kind], op, m, THREADS, -1);
     compare(b->device[kind]->name, op, variant, hostile, m);
-#ifndef CUDA_ON_HOST
+#ifdef AT_LEVELS
     if (has_everyones_bits(kind)) compare_levels(b->device[kind]->name, op, variant, hostile, m);
 #endif
     for (int i = 0; i < m->items; i++) {
@@ -623,6 +630,9 @@ void ck_near(const struct tensor *a, const struct tensor *b, long row, const cha
 /* The best level stands in for those that this machine does not have. */
 struct device *host_device(int i)
 {
+#ifdef ON_A_GPU
+  return mirror_open();
+#endif
   struct device *device = open_kind(i, 1);
   if (!device) device = open_kind(1, 1);
   ck_assert_ptr_nonnull(device);
@@ -661,8 +671,25 @@ START_TEST(every_operation_is_in_a_part)
 }
 END_TEST
 
-int main(void)
+#ifdef ON_A_GPU
+static long calls_before;
+static void before_a_test(void) { calls_before = mirror_calls(); }
+static void after_a_test(void) { ck_assert_msg(mirror_calls() > calls_before, "nothing ran on the GPU"); }
+
+/* Every operation that has cases, one a line. */
+static int list_operations(void)
 {
+  for (int i = 0; i < operations; i++) puts(op_name(tested[i]));
+  return 0;
+}
+#endif
+
+int main(int count, char **argument)
+{
+#ifdef ON_A_GPU
+  if (count > 1) return strcmp(argument[1], "--list") != 0 || list_operations();
+#endif
+  (void)count, (void)argument;
   Suite *suite = suite_create("operations");
   TCase *table = tcase_create("table"), *identities = tcase_create("identities");
   tcase_set_timeout(table, 600); /* the GPU's kernels on a CPU that is busy take minutes */
@@ -671,6 +698,10 @@ int main(void)
   suite_add_tcase(suite, table);
   for (int i = 0; i < parts; i++)
     if (identities_of[i]) identities_of[i](identities);
+#ifdef ON_A_GPU
+  tcase_set_timeout(identities, 600);
+  tcase_add_checked_fixture(identities, before_a_test, after_a_test);
+#endif
   suite_add_tcase(suite, identities);
   SRunner *runner = srunner_create(suite);
 #ifdef CUDA_ON_HOST

@@ -219,17 +219,6 @@ START_TEST(what_is_left_alone)
 }
 END_TEST
 
-START_TEST(a_wrong_device_is_refused)
-{
-  struct device *device;
-  struct error e = {0};
-  ck_assert_int_eq(device_open(&device, "abacus", 1, &e), STATUS_USAGE);
-  ck_assert_ptr_null(device);
-  ck_assert_ptr_nonnull(strstr(e.text, "abacus"));
-  ck_assert_int_eq(device_open(&device, "cpu", -1, NULL), STATUS_USAGE);
-}
-END_TEST
-
 static const struct operation_case cases[] = {
   CASE(fill),    CASE(copy),           CASE(round_to),       CASE(transpose),
   CASE(axpby),   CASE(scale),          CASE(norm),           CASE(normalise),
@@ -240,7 +229,6 @@ static void add_identities(TCase *identities)
   tcase_add_loop_test(identities, norm_at_the_edges, 0, HOSTS);
   tcase_add_loop_test(identities, normalise_at_the_edges, 0, HOSTS);
   tcase_add_loop_test(identities, what_is_left_alone, 0, HOSTS);
-  tcase_add_test(identities, a_wrong_device_is_refused);
 }
 
 OPERATIONS(cases, sizeof cases / sizeof *cases, add_identities)

@@ -853,6 +853,17 @@ static struct device *isolated(void)
   return device;
 }
 
+START_TEST(a_wrong_device_is_refused)
+{
+  struct device *device;
+  struct error e = {0};
+  ck_assert_int_eq(device_open(&device, "abacus", 1, &e), STATUS_USAGE);
+  ck_assert_ptr_null(device);
+  ck_assert_ptr_nonnull(strstr(e.text, "abacus"));
+  ck_assert_int_eq(device_open(&device, "cpu", -1, NULL), STATUS_USAGE);
+}
+END_TEST
+
 START_TEST(isolated_memory_works_through_its_device)
 {
   struct device *device = isolated();
@@ -953,6 +964,7 @@ int main(void)
   tcase_add_loop_test(t, views_of_views, 0, KINDS);
   tcase_add_loop_test(t, differences, 0, KINDS);
   tcase_add_loop_test(t, numbers_and_report, 0, KINDS);
+  tcase_add_test(t, a_wrong_device_is_refused);
   tcase_add_test(t, isolated_memory_works_through_its_device);
   tcase_add_loop_test_raise_signal(t, isolated_memory_crashes_on_the_host, SIGSEGV, 0, 4);
   suite_add_tcase(suite, t);

@@ -98,6 +98,11 @@ static void print_gpu(const struct gpu *g)
       g->name, g->major, g->minor, g->multiprocessors, g->gigabytes, g->driver / 1000, g->driver % 1000 / 10,
       g->runtime / 1000, g->runtime % 1000 / 10);
   print_line(NULL, "gpu", text);
+  if (*g->lacks) return;
+  snprintf(text, sizeof text,
+           "%s, %d MHz, %s; a context in %.2f s, a first graph in %.3f s, then %.2f us per empty launch", g->mode,
+           g->megahertz, g->blas, g->context_seconds, g->graph_seconds, g->node_seconds * 1e6);
+  print_line(NULL, "", text);
 }
 
 static void print_ranks(const struct diagnosis *d)
@@ -160,7 +165,7 @@ static int doctor(void *request, struct error *e)
   struct diagnosis d = {0};
   provenance_get(&d.provenance);
   gnuplot_version(d.gnuplot, sizeof d.gnuplot);
-  cuda_look(&d.gpu);
+  (r->json ? cuda_look : cuda_examine)(&d.gpu);
   const struct comm *world = comm_world(e);
   if (!world) return e->status;
   d.ranks = world->ranks;
