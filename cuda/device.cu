@@ -476,25 +476,30 @@ static void cuda_branch(struct device *device, int branch)
   device->stream = c->side[branch < 0 ? 0 : branch];
 }
 
+/* With what some of cuBLAS's kernels say beside an edge: without room for that they may not be asked for. */
+static cudaError_t graph_edges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *count)
+{
+#if CUDART_VERSION >= 13000
+  cudaGraphEdgeData *beside = from ? (cudaGraphEdgeData *)calloc(*count + 1, sizeof *beside) : NULL;
+  const cudaError_t error = cudaGraphGetEdges(graph, from, to, beside, count);
+  free(beside);
+  return error;
+#else
+  return cudaGraphGetEdges(graph, from, to, count);
+#endif
+}
+
 /* Launches in a row of which each waits for the one before, the longest. */
 static long longest_path(cudaGraph_t graph, size_t count)
 {
   size_t edges = 0;
-#if CUDART_VERSION >= 13000
-  CHECK(cudaGraphGetEdges(graph, NULL, NULL, NULL, &edges));
-#else
-  CHECK(cudaGraphGetEdges(graph, NULL, NULL, &edges));
-#endif
+  CHECK(graph_edges(graph, NULL, NULL, &edges));
   cudaGraphNode_t *node = (cudaGraphNode_t *)calloc(count + 2 * edges + 1, sizeof *node),
                   *from = node + count, *to = from + edges;
   long *depth = (long *)calloc(count + 1, sizeof *depth), longest = count > 0;
   REQUIRE(node && depth);
   CHECK(cudaGraphGetNodes(graph, node, &count));
-#if CUDART_VERSION >= 13000
-  CHECK(cudaGraphGetEdges(graph, from, to, NULL, &edges));
-#else
-  CHECK(cudaGraphGetEdges(graph, from, to, &edges));
-#endif
+  if (edges) CHECK(graph_edges(graph, from, to, &edges)); /* of none it must not be asked with places for them */
   std::sort(node, node + count);
   auto place = [&](cudaGraphNode_t n) { return std::lower_bound(node, node + count, n) - node; };
   for (int more = 1; more;) {
