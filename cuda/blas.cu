@@ -29,8 +29,15 @@ typedef cublasStatus_t gemm_ex(cublasHandle_t, cublasOperation_t, cublasOperatio
                                cudaDataType, int ldb, const void *beta, void *c, cudaDataType, int ldc,
                                cublasComputeType_t, cublasGemmAlgo_t);
 
+typedef cublasStatus_t gemm_batch(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k,
+                                  const void *alpha, const void *a, cudaDataType, int lda, long long next_a,
+                                  const void *b, cudaDataType, int ldb, long long next_b, const void *beta,
+                                  void *c, cudaDataType, int ldc, long long next_c, int count,
+                                  cublasComputeType_t, cublasGemmAlgo_t);
+
 struct blas {
   gemm_ex *cublasGemmEx_;
+  gemm_batch *cublasGemmStridedBatchedEx_;
   void *library, *lt;
   cublasHandle_t handle;
   void *workspace;
@@ -55,23 +62,25 @@ static int find_functions(struct blas *b)
   EACH_FUNCTION(X)
 #undef X
   b->cublasGemmEx_ = (gemm_ex *)dlsym(b->library, "cublasGemmEx");
-  return all && b->cublasGemmEx_;
+  b->cublasGemmStridedBatchedEx_ = (gemm_batch *)dlsym(b->library, "cublasGemmStridedBatchedEx");
+  return all && b->cublasGemmEx_ && b->cublasGemmStridedBatchedEx_;
 }
 
-/* y = x in bf16, packed; a NaN stays one. */
-static __global__ void narrow_kernel(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld)
+/* y = x in bf16, packed, blockIdx.y of them, `next` numbers apart in x; a NaN stays one. */
+static __global__ void narrow_kernel(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld, long next)
 {
-  long step = (long)gridDim.x * blockDim.x;
-  for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < rows * cols; i += step)
-    y[i] = __float2bfloat16_rn(x[i / cols * ld + i % cols]);
+  const long step = (long)gridDim.x * blockDim.x, count = rows * cols;
+  x += blockIdx.y * next, y += blockIdx.y * count;
+  for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step)
+    y[i] = __float2bfloat16_rn(x[ld == cols ? i : i / cols * ld + i % cols]);
 }
 
-static __nv_bfloat16 *narrowed(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld,
-                               cudaStream_t stream)
+static __nv_bfloat16 *narrowed(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld, long batch,
+                               long next, cudaStream_t stream)
 {
   long blocks = ceil_div(rows * cols, CONVERT_THREADS);
-  LAUNCH(narrow_kernel, (unsigned)(blocks < CONVERT_BLOCKS ? blocks : (long)CONVERT_BLOCKS), CONVERT_THREADS,
-         0, stream, y, x, rows, cols, ld);
+  dim3 grid((unsigned)(blocks < CONVERT_BLOCKS ? blocks : (long)CONVERT_BLOCKS), (unsigned)batch);
+  LAUNCH(narrow_kernel, grid, CONVERT_THREADS, 0, stream, y, x, rows, cols, ld, next);
   return y;
 }
 
@@ -94,15 +103,25 @@ static int multiply(void *handle, void *stream, const struct cuda_product *p)
     const void *x = (const char *)p->a + (size_t)r * p->stride,
                *y = (const char *)p->b + (size_t)r * p->stride;
     float *c = (float *)((char *)p->c + (size_t)r * p->stride);
+    long next_x = p->next_a, next_y = p->next_b;
     if (bf16) {
-      __nv_bfloat16 *to = (__nv_bfloat16 *)((char *)p->narrow + (size_t)r * p->stride);
-      x = narrowed(to, (const float *)x, rows_a, cols_a, p->lda, queue);
-      y = narrowed(to + (rows_a * cols_a + 31) / 32 * 32, (const float *)y, rows_b, cols_b, p->ldb, queue);
+      __nv_bfloat16 *to = (__nv_bfloat16 *)((char *)p->narrow + (size_t)r * p->stride),
+                    *after = to + (p->batch * rows_a * cols_a + 31) / 32 * 32;
+      const int twice = x == y && rows_a == rows_b && cols_a == cols_b && p->lda == p->ldb && next_x == next_y;
+      x = narrowed(to, (const float *)x, rows_a, cols_a, p->lda, p->batch, p->next_a, queue);
+      y = twice ? x : narrowed(after, (const float *)y, rows_b, cols_b, p->ldb, p->batch, p->next_b, queue);
+      next_x = rows_a * cols_a, next_y = rows_b * cols_b;
     }
-    cudaDataType in = bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    cublasStatus_t status = b->cublasGemmEx_(
-      b->handle, tb, ta, (int)p->n, (int)p->m, (int)p->k, &p->alpha, y, in, (int)(bf16 ? cols_b : p->ldb), x,
-      in, (int)(bf16 ? cols_a : p->lda), &p->beta, c, CUDA_R_32F, (int)p->ldc, type, CUBLAS_GEMM_DEFAULT);
+    const cudaDataType in = bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const int m = (int)p->n, n = (int)p->m, k = (int)p->k, ldx = (int)(bf16 ? cols_a : p->lda),
+              ldy = (int)(bf16 ? cols_b : p->ldb);
+    cublasStatus_t status =
+      p->batch == 1
+        ? b->cublasGemmEx_(b->handle, tb, ta, m, n, k, &p->alpha, y, in, ldy, x, in, ldx, &p->beta, c,
+                           CUDA_R_32F, (int)p->ldc, type, CUBLAS_GEMM_DEFAULT)
+        : b->cublasGemmStridedBatchedEx_(b->handle, tb, ta, m, n, k, &p->alpha, y, in, ldy, next_y, x, in, ldx,
+                                         next_x, &p->beta, c, CUDA_R_32F, (int)p->ldc, p->next_c,
+                                         (int)p->batch, type, CUBLAS_GEMM_DEFAULT);
     if (status == CUBLAS_STATUS_SUCCESS) continue;
     REQUIRE(r == 0); /* those before are done: what adds to c must not begin again */
     return 1;
@@ -240,7 +259,8 @@ void cuda_limits_measure(struct device *device, struct cuda_limits *l)
     LAUNCH(noise_kernel, (unsigned)ceil_div(count, 16384), 256, 0, stream, x[i], count);
   }
   for (int i = 0; i < 2; i++)
-    narrow[i] = narrowed((__nv_bfloat16 *)device->get(device, bytes / 2), x[i], LIMIT, LIMIT, LIMIT, stream);
+    narrow[i] = narrowed((__nv_bfloat16 *)device->get(device, bytes / 2), x[i], LIMIT, LIMIT, LIMIT, 1, 0,
+                         stream);
   l->fp32 = product_rate(b, stream, x[0], x[1], x[2], CUDA_R_32F, CUBLAS_COMPUTE_32F);
   l->tf32 = product_rate(b, stream, x[0], x[1], x[2], CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
   l->bf16 =

@@ -120,13 +120,17 @@ template <class F> static __global__ void each_kernel(struct guarded guard, long
   }
 }
 
-template <class F> static void each(struct device *device, long rows, long cols, F f)
+template <class F> static void each_in(const struct queue &q, long rows, long cols, F f)
 {
-  struct queue q = queue_of(device);
   long blocks = ceil_div(rows * cols, EACH_THREADS);
   if (blocks == 0) return;
   dim3 grid((unsigned)(blocks < EACH_BLOCKS ? blocks : (long)EACH_BLOCKS), 1, q.runs);
   LAUNCH(each_kernel<F>, grid, EACH_THREADS, 0, q.stream, q.guard, rows, cols, f);
+}
+
+template <class F> static void each(struct device *device, long rows, long cols, F f)
+{
+  each_in(queue_of(device), rows, cols, f);
 }
 
 /* --- reductions -------------------------------------------------------------------------------------------- */
@@ -250,7 +254,7 @@ static void sum_all(struct device *device, long rows, long cols, view_of<double>
 static inline long parts_of(long rows, long cols, long count) { return ceil_div(rows * cols, PIECE) * count; }
 
 /* Sums of columns: f(row, column) over the rows, done(column, sum). Rows in pieces, as above. */
-enum { SUM_ROWS = 256 };
+enum { SUM_ROWS = 64 };
 
 template <class F, class G>
 static __global__ void columns_kernel(struct guarded guard, long rows, long cols, F f, view_of<double> part,
@@ -261,6 +265,7 @@ static __global__ void columns_kernel(struct guarded guard, long rows, long cols
   long column = (long)blockIdx.x * 32 + threadIdx.x, from = (long)blockIdx.y * SUM_ROWS;
   long to = from + SUM_ROWS < rows ? from + SUM_ROWS : rows;
   double sum = 0;
+  UNROLL_BY(4) /* what is loaded waits together */
   for (long i = from + threadIdx.y; i < to && column < cols; i += blockDim.y) sum += f(i, column);
   shared[threadIdx.y * 32 + threadIdx.x] = sum;
   __syncthreads();
@@ -280,6 +285,7 @@ template <class G> struct column_parts {
   __device__ void operator()(long, long column) const
   {
     double sum = 0;
+    UNROLL_BY(8)
     for (long i = 0; i < pieces; i++) sum += part.at(0, i * cols + column);
     done(column, sum);
   }

@@ -10,8 +10,9 @@ extern "C" {
 #endif
 #include "numerics/device.h"
 
-/* Row-major c [m,n] = alpha op(a) op(b) + beta c; `runs` of them, `stride` bytes apart; 0 where it is done. narrow: of
-   run 0, room for a and b in bf16, cuda_narrow_bytes of it; NULL with other math. */
+/* Row-major c [m,n] = alpha op(a) op(b) + beta c; in each of `runs`, which are `stride` bytes apart, `batch` of them, so
+   many numbers apart; 0 where it is done. narrow: of run 0, room for all a and b in bf16, cuda_narrow_bytes of it; NULL
+   with other math. */
 struct cuda_product {
   const float *a, *b;
   float *c;
@@ -22,10 +23,11 @@ struct cuda_product {
   size_t stride;
   enum device_math math;
   void *narrow;
+  long batch, next_a, next_b, next_c;
 };
-static inline size_t cuda_narrow_bytes(long m, long n, long k)
+static inline size_t cuda_narrow_bytes(long batch, long m, long n, long k)
 {
-  return 2 * ((size_t)(m * k + 31) / 32 * 32 + (size_t)(n * k)); /* b begins on a place of its own */
+  return 2 * ((size_t)(batch * m * k + 31) / 32 * 32 + (size_t)(batch * n * k)); /* b begins on a place of its own */
 }
 struct cuda_blas {
   void *handle;

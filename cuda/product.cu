@@ -36,7 +36,8 @@ template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
     A_LOADS = M * K / THREADS,
     B_LOADS = N * K / THREADS,
     STAGE = K * (A_LD + B_LD),
-    WORDS = 2 * STAGE > (GROUPS - 1) * M *N ? 2 * STAGE : (GROUPS - 1) * M *N,
+    SUMS = GROUPS > 1 ? GROUPS * M * N : 0,
+    WORDS = 2 * STAGE > SUMS ? 2 * STAGE : SUMS,
     BYTES = 4 * WORDS
   };
 };
@@ -50,26 +51,53 @@ template <int SIZE, int PART> static __device__ inline int spread(int thread, in
   return thread * 4 + i / 4 * (SIZE / (PART / 4)) + i % 4;
 }
 
-/* Number l of a tile that this thread brings. Neighbours in memory by neighbouring threads; where those are along k,
-   a warp has eight of k in four rows: whole sectors of memory, and 32 banks. */
+/* Numbers of a tile that a thread brings, from rows of x or, turned, columns. Neighbours in memory by neighbouring
+   threads; where those are along k, a warp has eight of k in four rows: whole sectors of memory, and 32 banks. Rows
+   beyond the last are that row again: what comes of them is dropped. */
 struct cuda_place {
   int row, k;
 };
-template <int SIZE, int DEPTH, int THREADS>
-static __device__ inline struct cuda_place brought(int l, int along_rows)
-{
-  int i = l * THREADS + (int)threadIdx.x;
-  int block = i / 32, wide = DEPTH / 8;
-  struct cuda_place along = {i % SIZE, i / SIZE},
-                    across = {block / wide * 4 + i / 8 % 4, block % wide * 8 + i % 8};
-  return along_rows ? along : across;
-}
+template <int SIZE, int DEPTH, int THREADS> struct carrier {
+  enum { LOADS = SIZE * DEPTH / THREADS, WIDE = DEPTH / 8, DOWN = THREADS / 32 / WIDE * 4, ALONG = THREADS / SIZE };
+  const float *from; /* number 0 of the next tile */
+  long apart;        /* numbers from one to the next along k */
+  long ld;
+  int left, turned; /* rows from that of number 0 to the last */
 
-static __device__ inline float part_of(const float *x, long ld, int turned, long row, long rows, long k,
-                                       long depth)
-{
-  return row < rows && k < depth ? x[turned ? k * ld + row : row * ld + k] : 0;
-}
+  __device__ inline struct cuda_place place(int l) const
+  {
+    const int i = (int)threadIdx.x, block = i / 32;
+    struct cuda_place along = {i % SIZE, i / SIZE + l * ALONG},
+                      across = {block / WIDE * 4 + i / 8 % 4 + l * DOWN, block % WIDE * 8 + i % 8};
+    return turned ? along : across;
+  }
+  __device__ inline void begin(const float *x, long ld_, int turned_, long row, long rows)
+  {
+    ld = ld_, turned = turned_;
+    const struct cuda_place at = place(0);
+    const long first = row + at.row < rows ? row + at.row : rows - 1, most = rows - 1 - first;
+    left = (int)(most < SIZE ? most : (long)SIZE);
+    apart = turned ? ld : 1;
+    from = x + (turned ? at.k * ld + first : first * ld + at.k);
+  }
+  __device__ inline const float *where(int l) const
+  {
+    const int down = l * DOWN < left ? l * DOWN : left;
+    return from + (turned ? l * ALONG : down) * ld;
+  }
+  /* The next tile; `depth` of it are there, of the others zeros. */
+  __device__ inline void fetch(float out[LOADS], long depth)
+  {
+    if (depth >= DEPTH) {
+      UNROLL
+      for (int l = 0; l < LOADS; l++) out[l] = *where(l);
+    } else {
+      UNROLL
+      for (int l = 0; l < LOADS; l++) out[l] = place(l).k < depth ? *where(l) : 0;
+    }
+    from += DEPTH * apart;
+  }
+};
 
 /* What becomes of sum number (i, j). */
 static __device__ inline void finish(const struct tiled_product &p, float *c, const float *a, long i, long j,
@@ -107,50 +135,37 @@ template <class T> static __device__ inline struct share share_of(const struct t
 }
 
 template <class T>
-static __global__ void __launch_bounds__(T::THREADS, 1)
+static __global__ void __launch_bounds__(T::THREADS, T::THREADS == T::EACH ? 1 : 2)
   product_kernel(struct guarded guard, struct tiled_product p)
 {
   DYNAMIC_SHARED(float, shared);
-  if (guard.off()) return;
   const struct share own = share_of<T>(p);
   const long row = own.row, col = own.col;
   if (p.symmetric && col > row) return; /* the whole block */
   int team = threadIdx.x / T::EACH, me = threadIdx.x % T::EACH;
   int y = me / (T::COLS / T::WIDTH), x = me % (T::COLS / T::WIDTH);
   float sum[T::HEIGHT][T::WIDTH] = {}, from_a[T::A_LOADS], from_b[T::B_LOADS];
+  carrier<T::ROWS, T::DEPTH, T::THREADS> a;
+  carrier<T::COLS, T::DEPTH, T::THREADS> b;
+  a.begin(own.a, p.a.ld, p.ta, row, p.m);
+  b.begin(own.b, p.b.ld, !p.tb, col, p.n);
 
-  auto fetch = [&](long k0) {
-    UNROLL
-    for (int l = 0; l < T::A_LOADS; l++) {
-      struct cuda_place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
-      from_a[l] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k, p.k);
-    }
-    UNROLL
-    for (int l = 0; l < T::B_LOADS; l++) {
-      struct cuda_place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
-      from_b[l] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k, p.k);
-    }
-  };
+  auto fetch = [&](long depth) { a.fetch(from_a, depth), b.fetch(from_b, depth); };
   auto store = [&](float *as, float *bs) {
     UNROLL
-    for (int l = 0; l < T::A_LOADS; l++) {
-      struct cuda_place at = brought<T::ROWS, T::DEPTH, T::THREADS>(l, p.ta);
-      as[at.k * T::A_LD + at.row] = from_a[l];
-    }
+    for (int l = 0; l < T::A_LOADS; l++) as[a.place(l).k * T::A_LD + a.place(l).row] = from_a[l];
     UNROLL
-    for (int l = 0; l < T::B_LOADS; l++) {
-      struct cuda_place at = brought<T::COLS, T::DEPTH, T::THREADS>(l, !p.tb);
-      bs[at.k * T::B_LD + at.row] = from_b[l];
-    }
+    for (int l = 0; l < T::B_LOADS; l++) bs[b.place(l).k * T::B_LD + b.place(l).row] = from_b[l];
   };
 
-  fetch(0);
+  fetch(p.k); /* under way while the guard comes */
+  if (guard.off()) return;
   store(shared, shared + T::DEPTH * T::A_LD);
   __syncthreads();
   for (long k0 = 0, turn = 0; k0 < p.k; k0 += T::DEPTH, turn ^= 1) {
     const float *as = shared + turn * T::STAGE, *bs = as + T::DEPTH * T::A_LD;
     int more = k0 + T::DEPTH < p.k;
-    if (more) fetch(k0 + T::DEPTH);
+    if (more) fetch(p.k - k0 - T::DEPTH);
     UNROLL
     for (int k = team * (T::DEPTH / T::TEAMS), end = k + T::DEPTH / T::TEAMS; k < end; k++) {
       float left[T::HEIGHT], right[T::WIDTH];
@@ -172,21 +187,26 @@ static __global__ void __launch_bounds__(T::THREADS, 1)
     if (more) store(shared + (turn ^ 1) * T::STAGE, shared + (turn ^ 1) * T::STAGE + T::DEPTH * T::A_LD);
     __syncthreads();
   }
-  if (T::TEAMS > 1) {
-    for (int i = 0; i < T::HEIGHT * T::WIDTH && team > 0; i++)
-      shared[((team - 1) * T::HEIGHT * T::WIDTH + i) * T::EACH + me] = sum[i / T::WIDTH][i % T::WIDTH];
-    __syncthreads();
-    if (team > 0) return;
+  if constexpr (T::TEAMS > 1) { /* all teams add their sums, row by row of the tile */
     UNROLL
     for (int i = 0; i < T::HEIGHT * T::WIDTH; i++)
-      for (int t = 0; t < T::TEAMS - 1; t++)
-        sum[i / T::WIDTH][i % T::WIDTH] += shared[(t * T::HEIGHT * T::WIDTH + i) * T::EACH + me];
+      shared[(team * T::ROWS + spread<T::ROWS, T::HEIGHT>(y, i / T::WIDTH)) * T::COLS +
+             spread<T::COLS, T::WIDTH>(x, i % T::WIDTH)] = sum[i / T::WIDTH][i % T::WIDTH];
+    __syncthreads();
+    UNROLL
+    for (int e = threadIdx.x; e < T::ROWS * T::COLS; e += T::THREADS) {
+      float all = shared[e];
+      UNROLL
+      for (int t = 1; t < T::TEAMS; t++) all += shared[t * T::ROWS * T::COLS + e];
+      finish(p, own.c, own.a, row + e / T::COLS, col + e % T::COLS, all);
+    }
+  } else {
+    UNROLL
+    for (int i = 0; i < T::HEIGHT; i++) UNROLL
+    for (int j = 0; j < T::WIDTH; j++)
+      finish(p, own.c, own.a, row + spread<T::ROWS, T::HEIGHT>(y, i), col + spread<T::COLS, T::WIDTH>(x, j),
+             sum[i][j]);
   }
-  UNROLL
-  for (int i = 0; i < T::HEIGHT; i++) UNROLL
-  for (int j = 0; j < T::WIDTH; j++)
-    finish(p, own.c, own.a, row + spread<T::ROWS, T::HEIGHT>(y, i), col + spread<T::COLS, T::WIDTH>(x, j),
-           sum[i][j]);
 }
 
 /* --- on tensor cores ---------------------------------------------------------------------------------------------- */
@@ -213,6 +233,12 @@ template <int M, int N, int DOWN, int ACROSS, int AT_ONCE> struct core_tile {
 typedef core_tile<32, 32, 2, 2, 5> small_core_tile;
 typedef core_tile<64, 64, 2, 2, 2> middle_core_tile;
 typedef core_tile<128, 128, 2, 4, 1> large_core_tile;
+
+static __device__ inline float part_of(const float *x, long ld, int turned, long row, long rows, long k,
+                                       long depth)
+{
+  return row < rows && k < depth ? x[turned ? k * ld + row : row * ld + k] : 0;
+}
 
 /* Word l of a tile that this thread brings: a warp has 8 neighbours in memory by 4, in 32 banks. */
 template <class T> static __device__ inline struct cuda_place brought_word(int l, int along_rows)
@@ -386,8 +412,12 @@ static int by_library(struct device *device, const struct tiled_product *p, cons
                               device->runs,
                               device->stride,
                               math,
-                              math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(p->m, p->n, p->k))
-                                                : NULL};
+                              math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(1, p->m, p->n, p->k))
+                                                : NULL,
+                              1,
+                              0,
+                              0,
+                              0};
   return !blas->product(blas->handle, device->stream, &call);
 }
 
@@ -398,7 +428,7 @@ static size_t matmul_scratch(const struct device *device, const void *args)
   const struct matmul_args *x = (const struct matmul_args *)args;
   const long m = x->c->rows, n = x->c->cols, k = x->ta ? x->a->rows : x->a->cols;
   if (!library_for(device, m, n, k)) return 0;
-  return device->math == MATH_BF16 ? cuda_narrow_bytes(m, n, k)
+  return device->math == MATH_BF16 ? cuda_narrow_bytes(1, m, n, k)
                                    : 1; /* its work space is one for all, as scratch is */
 }
 static void matmul(struct device *device, const struct matmul_args *x)
@@ -483,17 +513,40 @@ static __device__ inline double schulz_factor(const struct cuda_schulz &s, doubl
   return isfinite(size) ? divisor > 0 ? 1 / divisor : 1 : NAN;
 }
 
-struct schulz_begin {
+/* Of large matrices a team has so many numbers: of one at a time, so that all of the device has something to do. */
+enum { SCHULZ_PART = 8192 };
+
+struct schulz_squares {
   struct cuda_schulz s;
+  long parts;
+  view_of<double> sum;
   __device__ void operator()(long i) const
   {
-    const float *from = s.matrix(i);
-    float *to = s.lane_of(i);
+    const float *from = s.matrix(i / parts);
+    const long first = i % parts * SCHULZ_PART, last = s.m * s.n - first;
     double squares = 0;
-    for (long j = lane(); j < s.m * s.n; j += team()) squares += (double)from[j] * (double)from[j];
+    UNROLL_BY(4)
+    for (long j = lane(); j < last && j < SCHULZ_PART; j += team())
+      squares += (double)from[first + j] * (double)from[first + j];
+    squares = team_sum(squares);
+    if (lane() == 0) sum.at(0, i) = squares;
+  }
+};
+
+struct schulz_begin {
+  struct cuda_schulz s;
+  long parts;
+  view_of<double> sum;
+  __device__ void operator()(long i) const
+  {
+    const long matrix = i / parts, first = i % parts * SCHULZ_PART, end = first + SCHULZ_PART;
+    const float *from = s.matrix(matrix);
+    float *to = s.lane_of(matrix);
+    double squares = 0;
+    for (long k = lane(); k < parts; k += team()) squares += sum.at(0, matrix * parts + k);
     const double by = schulz_factor(s, team_sum(squares));
-    for (long j = lane(); j < s.m * s.n; j += team()) {
-      long r = j / s.n, c = j - r * s.n;
+    for (long j = first + lane(); j < s.m * s.n && j < end; j += team()) {
+      unsigned r = (unsigned)j / (unsigned)s.n, c = (unsigned)j - r * (unsigned)s.n;
       to[j] = (float)(by * (double)from[s.rows > s.cols ? c * s.cols + r : j]);
     }
   }
@@ -579,7 +632,7 @@ struct schulz_steps {
   long steps, first, then;
 };
 
-static __global__ void __launch_bounds__(WORKERS, 1)
+static __global__ void __launch_bounds__(WORKERS, 2)
   schulz_kernel(struct guarded guard, struct cuda_schulz s, view coefficients, struct schulz_steps plan)
 {
   DYNAMIC_SHARED(float, x);
@@ -649,18 +702,23 @@ static __global__ void __launch_bounds__(WORKERS, 1)
 }
 
 /* 0: it has no room there, or is for tensor cores. */
-static int schulz_in_a_block(const struct queue &q, const struct cuda_schulz &s, const view &coefficients,
-                             long places, const struct newton_schulz_args *x)
+static size_t schulz_in_a_block(const struct device *device, const struct newton_schulz_args *x)
 {
-  const size_t bytes = schulz_bytes(s.m, s.n, x->first > 1 || x->then > 1);
+  const long m = x->rows < x->cols ? x->rows : x->cols, n = x->rows < x->cols ? x->cols : x->rows;
+  const size_t bytes = schulz_bytes(m, n, x->first > 1 || x->then > 1);
+  return device->math != MATH_FP32 || m > SCHULZ_MOST ||
+             bytes > ((const struct cuda_launch *)device->private_state)->shared_bytes
+           ? 0
+           : bytes;
+}
+
+static void schulz_by_blocks(const struct queue &q, const struct cuda_schulz &s, const view &coefficients,
+                             long places, const struct newton_schulz_args *x, size_t bytes)
+{
   const struct schulz_steps plan = {x->steps, x->first, x->then};
-  if (q.device->math != MATH_FP32 || s.m > SCHULZ_MOST ||
-      bytes > ((const struct cuda_launch *)q.device->private_state)->shared_bytes)
-    return 0;
   const dim3 grid((unsigned)places, 1, q.runs);
   ALLOW_SHARED(schulz_kernel, bytes);
   LAUNCH(schulz_kernel, grid, WORKERS, bytes, q.stream, q.guard, s, coefficients, plan);
-  return 1;
 }
 
 /* Matrices [rows, cols], row by row, at `offset` in every lane of work. */
@@ -670,15 +728,75 @@ static view in_lane(const view &work, long offset, long rows, long cols)
   return v;
 }
 
-/* The batch's c = a b^T or, b_turned=0, a b */
+/* What becomes of a symmetric product that a library has made, see `finish`. */
+struct symmetric_each {
+  view c, a;
+  long next;
+  const float *diagonal;
+  __device__ void operator()(long lane, long e) const
+  {
+    const long i = (unsigned)e / (unsigned)c.cols, j = e - i * c.cols;
+    if (j > i) return;
+    float *of = c.base() + lane * next, value = of[i * c.ld + j];
+    if (diagonal) {
+      const float *coefficient = (const float *)((const char *)diagonal + blockIdx.z * c.stride);
+      value = coefficient[2] * value;
+      value += coefficient[1] * a.base()[lane * next + i * a.ld + j];
+      if (i == j) value += coefficient[0];
+    }
+    of[i * c.ld + j] = of[j * c.ld + i] = value;
+  }
+};
+
+/* The lanes' products, where a library is worth it: they lie in work space, which no guard protects. */
+static const struct cuda_blas *library_for_lanes(const struct device *device, long batch, long m, long n, long k)
+{
+  const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
+  return (double)batch * (double)m * (double)n * (double)k >= WORTH_A_LIBRARY / 4 ? blas : NULL;
+}
+
+/* The batch's c = a b^T or, b_turned=0, a b. narrow: see struct cuda_product. */
 static void multiply_lanes(const struct queue &q, const struct cuda_schulz &s, const view &c, const view &a,
-                           const view &b, int b_turned, int symmetric, const float *diagonal, long batch)
+                           const view &b, int b_turned, int symmetric, const float *diagonal, long batch,
+                           void *narrow)
 {
   struct tiled_product p = {};
   p.a = a, p.b = b, p.c = c, p.m = c.rows, p.n = c.cols, p.k = a.cols;
   p.tb = b_turned, p.symmetric = symmetric, p.diagonal = diagonal, p.alpha = 1, p.batch = batch;
   p.next_a = p.next_b = p.next_c = s.work.ld;
-  multiply_by(q, p);
+  const struct cuda_blas *blas = library_for_lanes(q.device, batch, p.m, p.n, p.k);
+  const struct cuda_product call = {a.data,   b.data,         c.data,
+                                    p.m,      p.n,            p.k,
+                                    a.ld,     b.ld,           c.ld,
+                                    0,        b_turned,       1,
+                                    0,        (int)q.runs,    q.device->stride,
+                                    q.device->math, narrow,   batch,
+                                    p.next_a, p.next_b,       p.next_c};
+  if (!blas || blas->product(blas->handle, q.device->stream, &call)) {
+    multiply_by(q, p);
+  } else if (symmetric) {
+    const struct guarded always = {};
+    struct queue unguarded = q;
+    unguarded.guard = always;
+    each_in(unguarded, batch, c.rows * c.cols, symmetric_each{c, a, s.work.ld, diagonal});
+  }
+}
+
+/* Numbers in double for the sums of squares, then room for operands in bf16. */
+static long schulz_parts(const struct newton_schulz_args *x) { return ceil_div(x->rows * x->cols, SCHULZ_PART); }
+static size_t schulz_sums(const struct newton_schulz_args *x)
+{
+  const long places = x->place->rows * x->place->cols, lanes = x->work->rows;
+  return sizeof(double) * (size_t)((places < lanes ? places : lanes) * schulz_parts(x));
+}
+static size_t newton_schulz_scratch(const struct device *device, const void *args)
+{
+  const struct newton_schulz_args *x = (const struct newton_schulz_args *)args;
+  const long m = x->rows < x->cols ? x->rows : x->cols, n = x->rows < x->cols ? x->cols : x->rows,
+             places = x->place->rows * x->place->cols, batch = places < x->work->rows ? places : x->work->rows;
+  if (schulz_in_a_block(device, x)) return 0;
+  const int narrow = device->math == MATH_BF16 && library_for_lanes(device, batch, m, n, n);
+  return (schulz_sums(x) + 255) / 256 * 256 + (narrow ? cuda_narrow_bytes(batch, m, m, n) : 0);
 }
 
 static void newton_schulz(struct device *device, const struct newton_schulz_args *x)
@@ -694,28 +812,38 @@ static void newton_schulz(struct device *device, const struct newton_schulz_args
   for (long i = 0, at = 0; i < 6; at += lane[i].rows * lane[i].cols, i++)
     lane[i] = in_lane(s.work, at, s.m, i < 2 ? s.n : s.m);
   const view coefficients = VIEW(x->coefficients), &r = lane[2];
-  if (schulz_in_a_block(q, s, coefficients, places, x)) return;
+  const size_t bytes = schulz_in_a_block(device, x), sums = (schulz_sums(x) + 255) / 256 * 256;
+  if (bytes) {
+    schulz_by_blocks(q, s, coefficients, places, x, bytes);
+    return;
+  }
+  const long parts = schulz_parts(x);
+  char *room_for = (char *)device_scratch(device, newton_schulz_scratch(device, x));
+  void *narrow = room_for + sums;
+  view_of<double> squares = {(double *)room_for, 1, 0, 0, device->stride};
   for (s.first = 0; s.first < places; s.first += lanes) {
     long batch = places - s.first < lanes ? places - s.first : lanes;
     int turn = 0, at = 3, room = 5; /* where X and Q lie, and what neither does */
-    each_row(device, batch, s.m * s.n, schulz_begin{s});
+    each_row(device, batch * parts, s.m * s.n, schulz_squares{s, parts, squares});
+    each_row(device, batch * parts, s.m * s.n, schulz_begin{s, parts, squares});
     for (long step = 0, more; step < x->steps; step += more, turn ^= 1) {
       more = newton_schulz_run(x, step);
-      multiply_lanes(q, s, r, lane[turn], lane[turn], 1, 1, NULL, batch);
+      multiply_lanes(q, s, r, lane[turn], lane[turn], 1, 1, NULL, batch, narrow);
       for (long i = 0; i < more; i++) {
         long row = step + i < coefficients.rows ? step + i : coefficients.rows - 1;
         const view &h = lane[i ? 4 : at];
-        multiply_lanes(q, s, h, r, r, 1, 1, coefficients.data + row * coefficients.ld, batch);
+        multiply_lanes(q, s, h, r, r, 1, 1, coefficients.data + row * coefficients.ld, batch,
+                       narrow);
         if (i + 1 < more) {
-          multiply_lanes(q, s, lane[room], r, h, 0, 1, NULL, batch);
-          multiply_lanes(q, s, r, lane[room], h, 0, 1, NULL, batch);
+          multiply_lanes(q, s, lane[room], r, h, 0, 1, NULL, batch, narrow);
+          multiply_lanes(q, s, r, lane[room], h, 0, 1, NULL, batch, narrow);
         }
         if (i == 0) continue;
-        multiply_lanes(q, s, lane[room], lane[at], h, 0, 1, NULL, batch);
+        multiply_lanes(q, s, lane[room], lane[at], h, 0, 1, NULL, batch, narrow);
         int was = at;
         at = room, room = was;
       }
-      multiply_lanes(q, s, lane[turn ^ 1], lane[at], lane[turn], 0, 0, NULL, batch);
+      multiply_lanes(q, s, lane[turn ^ 1], lane[at], lane[turn], 0, 0, NULL, batch, narrow);
     }
     each(device, batch, s.rows * s.cols, schulz_end{s, turn});
   }
@@ -729,4 +857,5 @@ extern "C" void ops_cuda_product(struct ops *ops)
   ops->heads_product = heads_product;
   ops->newton_schulz = newton_schulz;
   ops->scratch[OP_matmul] = matmul_scratch;
+  ops->scratch[OP_newton_schulz] = newton_schulz_scratch;
 }

@@ -38,23 +38,33 @@ static void embed_forward(struct device *device, const struct embed_forward_args
 /* "dw[token[n],:] += dy[n,:], summed in double in the order of n": a block has a row of dw and EMBED_COLUMNS of its
    columns; its threads look through the tokens together, then every thread adds the rows that were found to its
    columns, in their order. */
-enum { EMBED_THREADS = 128, EMBED_EACH = 4, EMBED_COLUMNS = EMBED_THREADS * EMBED_EACH };
+enum {
+  EMBED_THREADS = 128,
+  EMBED_EACH = 4,
+  EMBED_COLUMNS = EMBED_THREADS * EMBED_EACH,
+  EMBED_TOKENS = 1024, /* looked through at a time */
+  EMBED_WORDS = EMBED_TOKENS / 32
+};
 
 static __global__ void embed_backward_kernel(struct guarded guard, view dw, ints tokens, view dy)
 {
-  __shared__ unsigned found[EMBED_THREADS / 32];
+  __shared__ unsigned found[EMBED_WORDS];
   if (guard.off()) return;
   long v = blockIdx.x, j0 = (long)blockIdx.y * EMBED_COLUMNS + threadIdx.x;
   double sum[EMBED_EACH] = {};
   int any = 0;
-  for (long n0 = 0; n0 < dy.rows; n0 += EMBED_THREADS) {
-    long n = n0 + threadIdx.x;
-    unsigned mine = __ballot_sync(ALL, n < dy.rows && tokens.base()[n] == v);
-    if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = mine;
+  for (long n0 = 0; n0 < dy.rows; n0 += EMBED_TOKENS) {
+    UNROLL
+    for (int k = 0; k < EMBED_TOKENS / EMBED_THREADS; k++) {
+      long n = n0 + k * EMBED_THREADS + threadIdx.x;
+      unsigned mine = __ballot_sync(ALL, n < dy.rows && tokens.base()[n] == v);
+      if (threadIdx.x % 32 == 0) found[(k * EMBED_THREADS + threadIdx.x) / 32] = mine;
+    }
     __syncthreads();
-    for (int w = 0; w < EMBED_THREADS / 32; w++)
+    for (int w = 0; w < EMBED_WORDS; w++)
       for (unsigned left = found[w]; left; left &= left - 1) {
         const float *row = dy.row(n0 + w * 32 + __ffs((int)left) - 1);
+        UNROLL
         for (int k = 0; k < EMBED_EACH; k++)
           if (j0 + k * EMBED_THREADS < dy.cols) {
             if (!any) sum[k] = dw.at(v, j0 + k * EMBED_THREADS);
@@ -126,7 +136,7 @@ struct gain_term {
   long group, groups;
   __device__ double operator()(long i, long j) const
   {
-    long n = i / groups, g = i - n * groups;
+    long n = groups == 1 ? i : i / groups, g = i - n * groups;
     return (double)dy.at(n, g * group + j) * (double)x.at(n, g * group + j) * (double)rstd.at(n, g);
   }
 };

@@ -121,6 +121,24 @@ inline cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t ta, cubl
   return CUBLAS_STATUS_SUCCESS;
 }
 
+inline cublasStatus_t multiply_batch(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m,
+                                     int n, int k, const void *alpha, const void *a, cudaDataType a_type,
+                                     int lda, long long next_a, const void *b, cudaDataType b_type, int ldb,
+                                     long long next_b, const void *beta, void *c, cudaDataType c_type, int ldc,
+                                     long long next_c, int count, cublasComputeType_t type,
+                                     cublasGemmAlgo_t algorithm)
+{
+  const int size = a_type == CUDA_R_16BF ? 2 : 4;
+  for (int i = 0; i < count; i++) {
+    const cublasStatus_t status =
+      multiply(handle, ta, tb, m, n, k, alpha, (const char *)a + i * next_a * size, a_type, lda,
+               (const char *)b + i * next_b * size, b_type, ldb, beta, (float *)c + i * next_c, c_type, ldc,
+               type, algorithm);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 inline void *library(const char *)
 {
   static char one;
@@ -138,7 +156,8 @@ inline void *function(const char *name)
              {"cublasSetStream_v2", (void *)set_stream},
              {"cublasSetWorkspace_v2", (void *)set_workspace},
              {"cublasSetMathMode", (void *)set_math},
-             {"cublasGemmEx", (void *)multiply}};
+             {"cublasGemmEx", (void *)multiply},
+             {"cublasGemmStridedBatchedEx", (void *)multiply_batch}};
   for (auto &f : all)
     if (!strcmp(f.name, name)) return f.function;
   return NULL;
