@@ -1,9 +1,15 @@
 /* cuda_on_host.cpp - a device whose kernels are those of cuda/, run on the CPU by cuda_on_host.h, at once */
 #include "cuda_runtime_on_host.h"
+#ifdef CUDA_PTX /* the kernels as nvcc compiles them */
+#include "ptx_on_host.h"
+#define RUN_KERNEL ptx_on_host::launch
+#else
+#define RUN_KERNEL cuda_on_host::launch
+#endif
 #undef LAUNCH
 #define LAUNCH(kernel, grid, block, bytes, stream, ...) \
   ((void)(stream), cuda_on_host::note((const void *)(kernel)), \
-   cuda_on_host::launch(#kernel, kernel, grid, block, bytes, ##__VA_ARGS__))
+   RUN_KERNEL(#kernel, kernel, grid, block, bytes, ##__VA_ARGS__))
 namespace cuda_on_host
 {
 inline void note(const void *kernel);
@@ -44,6 +50,9 @@ inline void cuda_on_host::note(const void *kernel)
 
 extern "C" void cuda_on_host_note_launches(void)
 {
+#ifdef CUDA_PTX
+  ptx_on_host::find_all();
+#endif
   void *shared =
     mmap(NULL, KERNELS * sizeof *launched, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared != MAP_FAILED) launched = (const void **)shared;

@@ -59,6 +59,7 @@ namespace cuda_on_host
 inline unsigned order; /* 0: first to last, 1: last to first, else mixed in a way of its own */
 inline size_t shared_limit = 48 << 10; /* of a kernel that has not asked for more */
 inline size_t most_shared = 163 << 10; /* of a block on sm_80 */
+inline size_t static_shared;           /* before the dynamic one, where PTX is run */
 struct grant {
   const void *kernel;
   size_t bytes;
@@ -208,6 +209,8 @@ BARE void run(dim3 grid, dim3 block, size_t bytes)
   for (int i = 0; i < kernels_asked; i++)
     if (asked[i].kernel == function) limit = asked[i].bytes;
   demand(bytes <= limit, "more dynamic shared memory than the kernel has asked for");
+  demand(bytes + static_shared <= (limit > shared_limit ? most_shared : shared_limit),
+         "more shared memory than a block may have");
   for (unsigned i = 0; i < 1024; i++) {
     thread &t = threads[i];
     t.at = RETURNED, t.what = t.file = "",
@@ -218,7 +221,7 @@ BARE void run(dim3 grid, dim3 block, size_t bytes)
     t.sanitizer = __tsan_create_fiber(0), scheduler.sanitizer = __tsan_get_current_fiber();
 #endif
   }
-  size = n, dynamic_shared = (char *)malloc(bytes);
+  size = n, dynamic_shared = (char *)malloc(bytes += static_shared);
   for (unsigned b = 0; b < blocks; b++) {
     unsigned k = turn(b, blocks), warps = (size + 31) / 32;
     blockIdx = {k % grid.x, k / grid.x % grid.y, k / grid.x / grid.y};
