@@ -4,7 +4,8 @@
    queries (dk) or of do (dv). So each gradient has one owner, and no sum has atomics. Maxima meet in codes whose
    order is that of the floats, NaN above all: lanes, block, then one atomic maximum a block.
    Who multiplies: by_units, fused multiply-adds in single precision; by_cores, tensor cores, where device.math is
-   tf32 or bf16 and heads are not too wide. With tf32 or bf16 every input of a product is rounded first (q, k, v,
+   tf32 or bf16, the result is at most 128 wide, and the tiles fit into shared memory (SHARED_MOST): with tf32 heads
+   of 128 x 128 do, just so. With tf32 or bf16 every input of a product is rounded first (q, k, v,
    do, the weights p and ds), whoever multiplies. */
 #include "cuda/score.h"
 #include "cuda/tensor_core.h"
@@ -38,9 +39,17 @@ static __device__ inline struct cuda_rows rows_of(const view &t, long first, lon
   return r;
 }
 
+/* What is to be known of a query: which keys it sees, beyond the last query none; for the reverse pass m, 1 / l
+   and do.o. */
+struct query {
+  float m, by, through;
+  int first, end;
+};
+
 /* What the kernel wants of who multiplies: a thread has ROWS x COLS of a tile's scores, those of row(i) and
    column(j), and SUMS of a row's sums, those of sum_column(c); SHARE neighbouring lanes have a row.
-   keep: the block's own rows, side 0 and 1; scores: s = own[side] y^T; gather: sum += w y. */
+   keep: the block's own rows, side 0 and 1; scores: s = own[side] y^T; gather: sum += w y. put and query_at: the
+   queries of a tile, where the block has keys; a barrier of `scores` is between them. */
 
 /* --- fused multiply-adds: chunks of both sides go through shared memory, and so do weights ------------------- */
 template <int EACH> struct by_units {
@@ -54,14 +63,19 @@ template <int EACH> struct by_units {
     SHARE = 16,
     Y_LD = 16 * EACH + 4
   };
+  struct query *queries;    /* [SIDE] */
   float *xs, *ys, *ws, *zs; /* zs [CHUNK, Y_LD] */
   struct cuda_rows own[2];
   enum device_math math;
 
-  static size_t bytes(int, int, int) { return sizeof(float) * (2 * CHUNK * LD + SIDE * LD + CHUNK * Y_LD); }
+  static constexpr size_t bytes(int, int, int)
+  {
+    return SIDE * sizeof(struct query) + sizeof(float) * (2 * CHUNK * LD + SIDE * LD + CHUNK * Y_LD);
+  }
   __device__ __forceinline__ by_units(float *shared, const struct cuda_attention &x, int)
   {
-    xs = shared, ys = xs + CHUNK * LD, ws = ys + CHUNK * LD, zs = ws + SIDE * LD;
+    queries = (struct query *)shared;
+    xs = (float *)(queries + SIDE), ys = xs + CHUNK * LD, ws = ys + CHUNK * LD, zs = ws + SIDE * LD;
     math = x.math;
   }
   static __device__ int row(int i) { return threadIdx.x / 16 * 4 + i; }
@@ -73,6 +87,16 @@ template <int EACH> struct by_units {
     return c / by * 16 * by + (int)(threadIdx.x % 16) * by + c % by;
   }
   __device__ __forceinline__ void keep(int side, struct cuda_rows x, int) { own[side] = x; }
+  template <int WAY>
+  __device__ __forceinline__ void put(const struct cuda_attention &, int j, const struct query &q)
+  {
+    queries[j] = q;
+  }
+  template <int WAY>
+  __device__ __forceinline__ struct query query_at(const struct cuda_attention &, int j) const
+  {
+    return queries[j];
+  }
 
   /* s[i][j] = sum over depth of x[row(i)] y[column(j)], in its order */
   __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct cuda_rows y, int depth)
@@ -158,10 +182,10 @@ template <int EACH, int PER> struct by_cores {
   unsigned *own[2], *other;
 
   /* of a row in words along its columns, without the 4 that part it from the next */
-  static __host__ __device__ int words(int depth) { return (depth + 8 * PER - 1) / (8 * PER) * 8; }
-  static __host__ __device__ int tile(int depth) { return SIDE * (words(depth) + 4); }
-  static __host__ __device__ int two_sided(int way) { return way == TO_Q || way == TO_K; }
-  static size_t bytes(int way, int dim, int value_dim)
+  static constexpr __host__ __device__ int words(int depth) { return (depth + 8 * PER - 1) / (8 * PER) * 8; }
+  static constexpr __host__ __device__ int tile(int depth) { return SIDE * (words(depth) + 4); }
+  static constexpr __host__ __device__ int two_sided(int way) { return way == TO_Q || way == TO_K; }
+  static constexpr size_t bytes(int way, int dim, int value_dim)
   {
     int other = SIDE / PER * Y_LD, both = two_sided(way) ? tile(value_dim) : 0;
     other = tile(dim) > other ? tile(dim) : other;
@@ -195,6 +219,26 @@ template <int EACH, int PER> struct by_cores {
   __device__ __forceinline__ void keep(int side, struct cuda_rows x, int depth)
   {
     along_columns(own[side], x, depth);
+  }
+  /* A query lies in the 4 words after row j of own[0], and the rest of it after that of own[1]: there is no other room
+     beside tiles of 128 x 128 in tf32. */
+  __device__ __forceinline__ float *after(int side, int j, int depth) const
+  {
+    return (float *)(own[side] + j * (words(depth) + 4) + words(depth));
+  }
+  template <int WAY>
+  __device__ __forceinline__ void put(const struct cuda_attention &x, int j, const struct query &q)
+  {
+    *(float4 *)after(0, j, x.dim) =
+      make_float4(q.m, q.by, __uint_as_float((unsigned)q.first), __uint_as_float((unsigned)q.end));
+    if (two_sided(WAY)) *after(1, j, x.value_dim) = q.through;
+  }
+  template <int WAY>
+  __device__ __forceinline__ struct query query_at(const struct cuda_attention &x, int j) const
+  {
+    const float4 four = *(const float4 *)after(0, j, x.dim);
+    return {four.x, four.y, two_sided(WAY) ? *after(1, j, x.value_dim) : 0, (int)__float_as_uint(four.z),
+            (int)__float_as_uint(four.w)};
   }
 
   __device__ __forceinline__ void scores(float s[ROWS][COLS], int side, struct cuda_rows y, int depth)
@@ -301,12 +345,6 @@ static __device__ inline int meet(const struct cuda_attention &x, long n0, long 
   return warp_max(any) > 0;
 }
 
-/* What is to be known of a query: which keys it sees, beyond the last query none; for the reverse pass m, 1 / l
-   and do.o. */
-struct query {
-  float m, by, through;
-  int first, end;
-};
 static __device__ inline struct query query_of(const struct cuda_attention &x, int way, long n0, long t,
                                                long h)
 {
@@ -324,9 +362,9 @@ template <int WAY, class BY>
 static __global__ void __launch_bounds__(BY::THREADS, 1)
   attention_kernel(struct guarded guard, struct cuda_attention x)
 {
-  DYNAMIC_SHARED(struct query, queries); /* [SIDE], where the block has keys; then what `by` wants */
+  DYNAMIC_SHARED(float, shared);
   if (guard.off()) return;
-  BY by((float *)(queries + SIDE), x, WAY);
+  BY by(shared, x, WAY);
   const int forward = WAY == FORWARD || WAY == QUIET;
   const int by_key = WAY == TO_K || WAY == TO_V; /* the block has keys, and goes through queries */
   const long shared_by = x.heads / x.groups, sides = by_key ? x.groups : x.heads;
@@ -360,7 +398,8 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
       const struct cuda_rows z =
         by_key ? rows_of(x.do_, n0 + u0, left, h * value_dim) : rows_of(x.v, n0 + u0, left, g * value_dim);
       /* those before are no longer read: a barrier of `gather` is behind all */
-      if (by_key && threadIdx.x < SIDE) queries[threadIdx.x] = query_of(x, WAY, n0, u0 + threadIdx.x, h);
+      if (by_key && threadIdx.x < SIDE)
+        by.template put<WAY>(x, threadIdx.x, query_of(x, WAY, n0, u0 + threadIdx.x, h));
       by.scores(s, 0, y, dim);
       UNROLL
       for (int i = 0; i < BY::ROWS; i++) {
@@ -368,7 +407,7 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
         UNROLL
         for (int j = 0; j < BY::COLS; j++) {
           const int mine = (int)t0 + by.row(i), theirs = (int)u0 + by.column(j), u = by_key ? mine : theirs;
-          const struct query q = by_key ? queries[by.column(j)] : own[i];
+          const struct query q = by_key ? by.template query_at<WAY>(x, by.column(j)) : own[i];
           const int sees = u < q.end && u >= q.first;
           const float score = x.scale * s[i][j];
           struct adjusted a = {score, 1};
@@ -392,7 +431,8 @@ static __global__ void __launch_bounds__(BY::THREADS, 1)
         UNROLL
         for (int i = 0; i < BY::ROWS; i++) UNROLL
         for (int j = 0; j < BY::COLS; j++) /* where nothing is seen, no NaN either */
-          if (seen[i] >> j & 1) s[i][j] *= dp[i][j] - (by_key ? queries[by.column(j)] : own[i]).through;
+          if (seen[i] >> j & 1)
+            s[i][j] *= dp[i][j] - (by_key ? by.template query_at<WAY>(x, by.column(j)) : own[i]).through;
       }
       by.gather(sum, s, WAY == TO_Q || WAY == TO_K ? y : z, width);
     }
@@ -458,21 +498,24 @@ struct stats_end {
 template <int WAY, class BY>
 static void launch_attention(const struct queue &q, const struct cuda_attention &x)
 {
-  size_t bytes = SIDE * sizeof(struct query) + BY::bytes(WAY, x.dim, x.value_dim);
+  size_t bytes = BY::bytes(WAY, x.dim, x.value_dim);
   long sides = WAY == TO_K || WAY == TO_V ? x.groups : x.heads;
   dim3 grid((unsigned)(x.tiles * sides * x.batch), 1, q.runs);
   ALLOW_SHARED((attention_kernel<WAY, BY>), bytes);
   LAUNCH((attention_kernel<WAY, BY>), grid, BY::THREADS, bytes, q.stream, q.guard, x);
 }
 
-/* What every GPU from compute capability 8.0 on gives to a block that asks for it. */
-enum { SHARED_BYTES = (99 << 10) - SIDE * sizeof(struct query) };
+/* Of its own arrays: those of block_sum and block_max. */
+static constexpr size_t own_arrays(int way) { return way == FORWARD ? 32 * (sizeof(double) + sizeof(float)) : 0; }
+static_assert(by_units<16>::bytes(FORWARD, 256, 256) + own_arrays(FORWARD) <= SHARED_MOST, "");
+static_assert(by_cores<8, 1>::bytes(TO_K, 128, 128) <= SHARED_MOST, "");
+static_assert(by_cores<8, 2>::bytes(FORWARD, 256, 128) + own_arrays(FORWARD) <= SHARED_MOST, "");
 
 /* 0: the heads are too wide for it. */
 template <int WAY, int PER>
 static int launch_on_cores(const struct queue &q, const struct cuda_attention &x, long width)
 {
-  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) > (size_t)SHARED_BYTES) return 0;
+  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) + own_arrays(WAY) > SHARED_MOST) return 0;
   if (width <= 32)
     launch_attention<WAY, by_cores<2, PER>>(q, x);
   else if (width <= 64)
@@ -777,6 +820,7 @@ static __global__ void look_kernel(struct guarded guard, struct cuda_attention x
   look.at(h, 4) = (float)(dot(q, k, x.dim) / (q_norm * k_norm));
 }
 
+static_assert(LOOK_THREADS * (sizeof(double) + sizeof(long)) + 32 * sizeof(double) <= SHARED_GIVEN, "");
 static void attention_look(struct device *device, const struct attention_look_args *a)
 {
   struct queue q = queue_of(device);

@@ -299,6 +299,7 @@ static __device__ inline void multiply_tile(float *shared, long m, long n, long 
 }
 
 enum { EXPERT_BYTES = 2 * EXPERT_SIDE * EXPERT_PAD * 4 };
+static_assert((int)EXPERT_BYTES <= (int)SHARED_GIVEN, "");
 
 static __global__ void expert_matmul_kernel(struct guarded guard, view y, view x, view w, ints first, int tb,
                                             int add, enum device_math math)

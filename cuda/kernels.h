@@ -40,7 +40,8 @@ void cuda_launched(const void *kernel, dim3 block, size_t bytes, cudaStream_t);
 #include <stdint.h>
 
 #define ALL 0xffffffffu /* lanes of a warp */
-enum { SHARED_GIVEN = 48 << 10 };
+/* Shared memory of a block: without asking, its own arrays and the dynamic one; where it asks, on every GPU from sm_80 on. */
+enum { SHARED_GIVEN = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* --- views: pointers that know the run ------------------------------------------------------------------- */
 
