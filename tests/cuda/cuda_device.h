@@ -14,6 +14,9 @@ void cuda_on_host_refuse(long product);
 /* From now on: which kernels are launched, in children, too. */
 void cuda_on_host_note_launches(void);
 int cuda_on_host_was_launched(const void *kernel);
+/* The kernel of attention that makes o, dq, dk or dv (0 to 3), 16 `each` wide: per 0, by fused multiply-adds; by tensor
+   cores, 1: in tf32, 2: in bf16. NULL: not one of those that tests ask about. */
+const void *cuda_on_host_attention(int made, int each, int per);
 #ifdef __cplusplus
 }
 #endif

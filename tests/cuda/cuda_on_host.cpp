@@ -63,6 +63,31 @@ extern "C" int cuda_on_host_was_launched(const void *kernel)
   return std::find(launched, launched + KERNELS, kernel) < launched + KERNELS;
 }
 
+template <int WAY> static const void *attention_of(int each, int per)
+{
+#define ATTENTION(by, n, ...) \
+  if (each == n) return (const void *)(attention_kernel<WAY, by<n, ##__VA_ARGS__>>)
+  if (per == 0) {
+    ATTENTION(by_units, 4);
+    ATTENTION(by_units, 8);
+    ATTENTION(by_units, 16);
+  } else if (per == 1) {
+    ATTENTION(by_cores, 2, 1);
+    ATTENTION(by_cores, 8, 1);
+  } else {
+    ATTENTION(by_cores, 4, 2);
+    ATTENTION(by_cores, 8, 2);
+  }
+  return NULL;
+}
+extern "C" const void *cuda_on_host_attention(int made, int each, int per)
+{
+  return made == 0 ? attention_of<FORWARD>(each, per)
+         : made == 1 ? attention_of<TO_Q>(each, per)
+         : made == 2 ? attention_of<TO_K>(each, per)
+                     : attention_of<TO_V>(each, per);
+}
+
 struct host_twin {
   struct cuda_launch launch; /* first, as kernels expect */
   unsigned order;

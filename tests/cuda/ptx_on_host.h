@@ -42,7 +42,8 @@ void launch(const char *what, void (*f)(P...), dim3 grid, dim3 block, size_t byt
 {
   parameters all;
   cuda_on_host::static_shared = 0;
-  if (!strcmp(what, "cublas_gemm")) return cuda_on_host::launch(what, f, grid, block, bytes, a...); /* no PTX of it */
+  if (!strcmp(what, "cublas_gemm"))
+    return cuda_on_host::launch(what, f, grid, block, bytes, a...); /* no PTX of it */
   cuda_on_host::name = what;
   (all.add<P>(a), ...);
   run((const void *)f, all, grid, block, bytes);
@@ -114,7 +115,10 @@ inline float saturated(float x) { return x > 1 ? 1 : x > 0 ? x : 0; }
 template <class T> T to_integer(double x)
 {
   typedef std::numeric_limits<T> limits;
-  return x != x ? 0 : x <= (double)limits::min() ? limits::min() : x >= (double)limits::max() ? limits::max() : (T)x;
+  return x != x                       ? 0
+         : x <= (double)limits::min() ? limits::min()
+         : x >= (double)limits::max() ? limits::max()
+                                      : (T)x;
 }
 inline uint32_t bf16(float x)
 {

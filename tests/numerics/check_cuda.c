@@ -232,7 +232,8 @@ END_TEST
 static const struct rounded_attention {
   long heads, groups, dim, value_dim, batch, length, cap;
 } rounded_attentions[] = {{2, 2, 16, 16, 1, 70, 0},  {2, 1, 40, 24, 1, 70, 1}, {1, 1, 64, 128, 1, 66, 0},
-                          {1, 1, 128, 64, 1, 65, 2}, {3, 1, 8, 40, 2, 33, 0},  {1, 1, 136, 130, 1, 20, 0}};
+                          {1, 1, 128, 64, 1, 65, 2}, {3, 1, 8, 40, 2, 33, 0},  {1, 1, 136, 130, 1, 20, 0},
+                          {2, 1, 128, 128, 1, 70, 0}};
 enum { ROUNDED = sizeof rounded_attentions / sizeof *rounded_attentions, OUTPUTS = 5 };
 
 static void rounded_attention_run(struct device *device, const struct rounded_attention *r,
@@ -312,6 +313,48 @@ START_TEST(attention_of_rounded_inputs)
     tensor_free(reference, stats[w]);
   }
   device_close(device), device_close(other), device_close(reference);
+}
+END_TEST
+
+/* Which kernel has served which heads: a size of shared memory that grows would send some back to fused multiply-adds,
+   with the same results. o, dq, dk, dv. */
+static const struct serving {
+  long dim, value_dim;
+  enum device_math math;
+  int each[4], per[4];
+} servings[] = {
+  {16, 16, MATH_TF32, {2, 2, 2, 2}, {1, 1, 1, 1}},    {64, 64, MATH_FP32, {4, 4, 4, 4}, {0, 0, 0, 0}},
+  {64, 64, MATH_BF16, {4, 4, 4, 4}, {2, 2, 2, 2}},    {128, 128, MATH_TF32, {8, 8, 8, 8}, {1, 1, 1, 1}},
+  {128, 128, MATH_BF16, {8, 8, 8, 8}, {2, 2, 2, 2}},  {192, 128, MATH_BF16, {8, 16, 16, 8}, {2, 0, 0, 2}},
+  {192, 128, MATH_TF32, {8, 16, 16, 8}, {1, 0, 0, 1}}};
+enum { SERVINGS = sizeof servings / sizeof *servings };
+
+START_TEST(heads_have_their_kernels)
+{
+  enum { N = 70 };
+  const struct serving *s = &servings[_i];
+  const struct rounded_attention r = {1, 1, s->dim, s->value_dim, 1, N, 0};
+  const long cols[] = {s->dim, s->dim, s->value_dim, s->value_dim},
+             to_cols[OUTPUTS] = {s->value_dim, 2, s->dim, s->dim, s->value_dim};
+  struct device *device = cuda_on_host_open(0, 1);
+  struct tensor *in[5], *to[OUTPUTS], *stats = tensor_new(device, TENSOR_REAL, 1, 4, "stats");
+  for (int i = 0; i < 4; i++)
+    in[i] = tensor_new(device, TENSOR_REAL, N, cols[i], "in"), draw(in[i], 70 + (uint64_t)i);
+  in[4] = tensor_new(device, TENSOR_INT, 1, N, "start");
+  for (int i = 0; i < OUTPUTS; i++) to[i] = tensor_new(device, TENSOR_REAL, N, to_cols[i], "out");
+  device->math = s->math;
+  cuda_on_host_note_launches(); /* from here on, of this process */
+  rounded_attention_run(device, &r, in, to, stats);
+  for (int made = 0; made < 4; made++) {
+    const void *kernel = cuda_on_host_attention(made, s->each[made], s->per[made]);
+    ck_assert_msg(kernel && cuda_on_host_was_launched(kernel),
+                  "%ld x %ld, math %d: output %d by another kernel", s->dim, s->value_dim, (int)s->math,
+                  made);
+  }
+  for (int i = 0; i < 5; i++) tensor_free(device, in[i]);
+  for (int i = 0; i < OUTPUTS; i++) tensor_free(device, to[i]);
+  tensor_free(device, stats);
+  device_close(device);
 }
 END_TEST
 
@@ -469,6 +512,7 @@ static void add_identities(TCase *identities)
   tcase_add_loop_test(identities, gram_of_rounded_inputs, 0, 2 * GRAMS);
   tcase_add_loop_test(identities, newton_schulz_of_rounded_inputs, 0, 2);
   tcase_add_loop_test(identities, attention_of_rounded_inputs, 0, 2 * ROUNDED);
+  tcase_add_loop_test(identities, heads_have_their_kernels, 0, SERVINGS);
   tcase_add_loop_test(identities, what_is_not_finite_in_words, 0, 8);
   tcase_add_loop_test(identities, decoding_of_rounded_inputs, 0, 2);
   tcase_add_loop_test(identities, attention_without_maxima, 0, 3 * ROUNDED);
