@@ -329,7 +329,7 @@ static const struct serving {
   {192, 128, MATH_TF32, {8, 16, 16, 8}, {1, 0, 0, 1}}};
 enum { SERVINGS = sizeof servings / sizeof *servings };
 
-START_TEST(heads_have_their_kernels)
+START_TEST(which_serves_which_heads)
 {
   enum { N = 70 };
   const struct serving *s = &servings[_i];
@@ -512,7 +512,7 @@ static void add_identities(TCase *identities)
   tcase_add_loop_test(identities, gram_of_rounded_inputs, 0, 2 * GRAMS);
   tcase_add_loop_test(identities, newton_schulz_of_rounded_inputs, 0, 2);
   tcase_add_loop_test(identities, attention_of_rounded_inputs, 0, 2 * ROUNDED);
-  tcase_add_loop_test(identities, heads_have_their_kernels, 0, SERVINGS);
+  tcase_add_loop_test(identities, which_serves_which_heads, 0, SERVINGS);
   tcase_add_loop_test(identities, what_is_not_finite_in_words, 0, 8);
   tcase_add_loop_test(identities, decoding_of_rounded_inputs, 0, 2);
   tcase_add_loop_test(identities, attention_without_maxima, 0, 3 * ROUNDED);
