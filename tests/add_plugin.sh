@@ -7,7 +7,7 @@ src=${top_srcdir:-.}
 command -v automake >/dev/null 2>&1 || { echo "no automake here"; exit 77; }
 to=$(mktemp -d)
 trap 'rm -rf "$to"' EXIT
-file=src/training/optimizers/lion.c
+file=src/training/optimizers/nsgd.c
 list=src/training/optimizers/list.am
 
 for part in $(cd "$src" && ls); do
@@ -49,9 +49,9 @@ END
 sed -i 's,^stabilizers = ,&src/training/stabilizers/counts.c ,' src/training/stabilizers/list.am
 rm -f src/plugins.def src/build.h
 { autoreconf -i && ./configure -q --without-mpi --prefix="$to/away" CFLAGS='-O0 -Wall -Werror' && make -j2 maxlogit; } >log 2>&1 || { tail -n 30 log; exit 1; }
-./maxlogit list optimizer | grep '^  lion '
-./maxlogit help lion | grep 'lion.beta2 = 0.99'
-run="optimizer=lion model.width=16 model.heads=2 train.batch=2 train.warmup=2"
+./maxlogit list optimizer | grep '^  nsgd '
+./maxlogit help nsgd | grep 'nsgd.momentum = 0.9'
+run="optimizer=nsgd model.width=16 model.heads=2 train.batch=2 train.warmup=2"
 # shellcheck disable=SC2086 # a list of settings
 ./maxlogit run -q $run train.steps=20 record.path=whole.h5
 # shellcheck disable=SC2086

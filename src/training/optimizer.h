@@ -87,6 +87,8 @@ void newton_schulz_record(struct program *, struct tensor *x, const long *place,
                           struct tensor *by, double scale);
 
 /* --- what optimisers share ---------------------------------------------------------------------------------- */
+/* Record: m = beta m + (1 - beta) g. */
+void average_record(struct program *, struct numbers *, struct tensor *m, struct tensor *g, double beta);
 struct adam_numbers {
   double beta1, beta2, eps;
 };

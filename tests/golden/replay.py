@@ -45,6 +45,9 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
+MATRIX_OPTIMIZERS = ("muon",)  # other tensors than hidden matrices go to adam
+OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
+
 # --- random numbers ---------------------------------------------------------------------------------------
 
 
@@ -341,7 +344,7 @@ class Run:
         for key, value in wanted.items():
             if key in p and p[key] not in value:
                 raise Unknown(f"{key} = {p[key]}")
-        if p["optimizer"] not in ("adam", "muon", "sgd", "none"):
+        if p["optimizer"] not in OPTIMIZERS:
             raise Unknown("optimizer = " + p["optimizer"])
 
     def load(self, params, states):
@@ -746,18 +749,31 @@ class Run:
                 otherwise = value
         return otherwise
 
+    def lion(self, name, g):
+        """arXiv 2302.06675, algorithm 2."""
+        b1, b2 = self.number("lion.beta1"), self.number("lion.beta2")
+        m = self.moment(name, "m", g)
+        c = b1 * m + (1 - b1) * g
+        m.mul_(b2).add_((1 - b2) * g)
+        return c.sign()
+
+    def signum(self, name, g):
+        """arXiv 1802.04434, algorithm 2."""
+        b = self.number("signum.momentum")
+        return self.moment(name, "m", g).mul_(b).add_((1 - b) * g).sign()
+
     def direction(self, name, g, step):
         matrix = self.kind(name) == "matrix"
         standard = self.p["optimizer"]
-        optimizer = self.override("optimizer", name, "adam" if standard == "muon" and not matrix else standard)
+        optimizer = self.override("optimizer", name, "adam" if standard in MATRIX_OPTIMIZERS and not matrix else standard)
         if optimizer == "none":
             return None
         if optimizer == "sgd":
             mu = self.number("sgd.momentum")
             m = self.moment(name, "m", g).mul_(mu).add_(g)
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
-        elif optimizer == "muon":
-            d = self.muon(name, g)
+        elif optimizer in ("muon", "lion", "signum"):
+            d = getattr(self, optimizer)(name, g)
         elif optimizer == "adam":
             d = self.adam(name, g, step)
         else:

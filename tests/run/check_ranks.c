@@ -15,6 +15,7 @@
 #include "run/sweep_parts.h"
 #include "run/trainer.h"
 #include "storage/recorder.h"
+#include "training/optimizer.h"
 
 /* The configuration is in the environment; @ is the rank's number, # one more, ~ 1 on the first alone. */
 static struct config *configured(struct error *e)
@@ -402,6 +403,25 @@ START_TEST(the_numbers_of_one_rank)
 }
 END_TEST
 
+/* So of every optimizer, its states shared out, or weights with them. */
+START_TEST(optimizers_on_two_ranks)
+{
+  for (int i = 0; optimizers[i]; i++)
+    for (int weights = 0; weights < 2; weights++) {
+      char settings[128], alone[2000];
+      snprintf(settings, sizeof settings, "optimizer=%s train.micro_batches=2 comm.shard=%s",
+               optimizers[i]->name, weights ? "weights" : "states");
+      perform(1, "steps", settings);
+      snprintf(alone, sizeof alone, "%s", heard[0].out);
+      perform(2, "steps", settings);
+      for (int k = 0; k < 2; k++)
+        ck_assert_msg(heard[k].status == 0 && !*heard[k].err, "%s, rank %d: %d: %s", settings, k,
+                      heard[k].status, heard[k].err);
+      ck_assert_msg(*alone && !strcmp(heard[0].out, alone), "%s:\n%s%s", settings, alone, heard[0].out);
+    }
+}
+END_TEST
+
 /* Names of this machine, and of runs: HOST, ID. */
 static void anonymise(char *text)
 {
@@ -645,6 +665,7 @@ int main(int argc, char **argv)
   tcase_set_timeout(k, 120);
   tcase_add_test(k, what_each_rank_has);
   tcase_add_test(k, the_numbers_of_one_rank);
+  tcase_add_test(k, optimizers_on_two_ranks);
   tcase_add_test(k, what_ranks_cannot_do);
   tcase_add_test(k, ranks_that_meet);
   tcase_add_test(k, checkpoints_by_one_clock);

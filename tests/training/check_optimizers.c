@@ -19,7 +19,7 @@ struct bench {
   struct model model;
   struct updates *updates;
   char settings[256];
-  void *options[16]; /* of optimizers[i] */
+  void *options[32]; /* of optimizers[i] */
   void *ffn_options;
 };
 
@@ -319,9 +319,11 @@ START_TEST(no_allocation)
 {
   for (int i = 0; optimizers[i]; i++) {
     struct bench b;
-    if (!strcmp(optimizers[i]->name, "spliced")) /* decomposes: a tool, not a contender */
-      continue;
     open_bench(&b, optimizers[i]->name, "", 1);
+    if (program_host_steps(updates_program(b.updates))) { /* decompositions allocate */
+      close_bench(&b);
+      continue;
+    }
     draw(&b, &b.model.params.grads, 0, 1);
     one_step(&b, 0, 0.01, 1);
     size_t calls = memory_calls();
@@ -462,6 +464,28 @@ START_TEST(sgd_by_hand)
     one_step(&b, 1, 0, 1); /* m = 1, then 1.5 */
     ck_assert_double_eq(one_of(&b, direction_of(p), 3), nesterov ? 1.75 : 1.5);
     close_bench(&b);
+  }
+}
+END_TEST
+
+/* Lion of equal betas has Signum's bits; of others not. */
+START_TEST(signum_is_lion_of_equal_betas)
+{
+  static const char *const lions[] = {"lion.beta1=0.8 lion.beta2=0.8", "lion.beta1=0.8 lion.beta2=0.9"};
+  for (int k = 0; k < 2; k++) {
+    struct bench lion, signum;
+    open_bench_on(kinds[_i], &lion, "lion", lions[k], 2);
+    open_bench_on(kinds[_i], &signum, "signum", "signum.momentum=0.8", 1);
+    struct bench *both[] = {&lion, &signum};
+    for (int b = 0; b < 2; b++)
+      for (long step = 0; step < 5; step++) {
+        draw(both[b], &both[b]->model.params.grads, (uint64_t)step, 0.3);
+        one_step(both[b], step, 0.01, 1);
+      }
+    real *x = copy_of(&lion, &lion.model.params.values), *y = copy_of(&signum, &signum.model.params.values);
+    ck_assert_int_eq(!memcmp(x, y, bytes_of(&lion.model.params.values)), k == 0);
+    memory_free(x), memory_free(y);
+    close_bench(&lion), close_bench(&signum);
   }
 }
 END_TEST
@@ -1593,6 +1617,7 @@ int main(void)
   tcase_add_loop_test(tests, adam_by_hand, 0, KINDS);
   tcase_add_loop_test(tests, adam_begins_with_the_sign, 0, KINDS);
   tcase_add_loop_test(tests, sgd_by_hand, 0, KINDS);
+  tcase_add_loop_test(tests, signum_is_lion_of_equal_betas, 0, KINDS);
   tcase_add_test(tests, adam_noise);
   tcase_add_test(tests, scalar_ranges);
   tcase_add_test(tests, scalar_points);

@@ -89,6 +89,27 @@ static void momentum(struct device *device, const struct momentum_args *x)
   }
 }
 
+static void some_sign(const void *args, long from, long n)
+{
+  const struct sign_args *a = args;
+  float *y = REALS(a->y) + from;
+  const float *x = REALS(a->x) + from;
+  EACH(j, n) {
+    vec now = get(x + j, n - j);
+    put(y + j, where_above(now, ALL(0), ALL(1), where_above(ALL(0), now, ALL(-1), now)), n - j);
+  }
+}
+static void sign(struct device *device, const struct sign_args *x)
+{
+  if (is_block(x->y) && is_block(x->x))
+    span(device, x->y, x, some_sign);
+  else /* y and x count as vectors, whatever their rows */
+    for (long i = 0; i < x->y->rows * x->y->cols; i++) {
+      const float from = REALS(x->x)[i / x->x->cols * x->x->ld + i % x->x->cols];
+      REALS(x->y)[i / x->y->cols * x->y->ld + i % x->y->cols] = from > 0 ? 1 : from < 0 ? -1 : from;
+    }
+}
+
 /* --- segments --------------------------------------------------------------------------------------------- */
 
 struct segments {
@@ -181,6 +202,7 @@ void EXPORT(ops_cpu_update)(struct ops *ops)
 {
   ops->adam = adam;
   ops->momentum = momentum;
+  ops->sign = sign;
   ops->apply_segments = apply_segments;
   ops->scale_segments = scale_segments;
   ops->norm_segments = norm_segments;

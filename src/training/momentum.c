@@ -1,0 +1,8 @@
+/* momentum.c - averages that optimisers keep of their gradients */
+#include "training/optimizer.h"
+
+void average_record(struct program *p, struct numbers *n, struct tensor *m, struct tensor *g, double beta)
+{
+  PROGRAM_CALL(p, axpby, .y = m, .x = g, .a = numbers_constant(n, 1 - beta), .b = numbers_constant(n, beta),
+               .alpha = 1, .beta = 1);
+}
