@@ -41,8 +41,31 @@ static void momentum(struct device *device, const struct momentum_args *x)
        momentum_each{VIEW(x->update), VIEW(x->m), VIEW(x->g), VIEW(x->mu), x->nesterov != 0});
 }
 
+struct row_moment_row {
+  view x, v, b2, eps;
+  __device__ void operator()(long n) const
+  {
+    float *row = x.row(n);
+    double squares = 0, keep = number(b2), before = (double)v.at(n, 0);
+    for (long j = lane(); j < x.cols; j += team()) squares += (double)row[j] * (double)row[j];
+    squares = team_sum(squares);
+    float moment = (float)(keep * before + (1 - keep) * squares / (double)x.cols);
+    if (lane() == 0) v.at(n, 0) = moment;
+    float by = (float)(sqrt((double)moment) + number(eps)), lost = moment - moment;
+    for (long j = lane(); j < x.cols; j += team()) row[j] = row[j] / by + lost;
+  }
+};
+/* "v[n] = b2 v[n] + (1-b2) mean_j x[n,j]^2; x[n,:] /= sqrt(v[n]) + eps, of v as stored; a v beyond the range is infinite,
+   and its row NaN" */
+static void row_moment(struct device *device, const struct row_moment_args *x)
+{
+  each_row(device, x->x->rows, x->x->cols,
+           row_moment_row{VIEW(x->x), VIEW(x->v), VIEW(x->b2), VIEW(x->eps)});
+}
+
 extern "C" void ops_cuda_update(struct ops *ops)
 {
   ops->adam = adam;
   ops->momentum = momentum;
+  ops->row_moment = row_moment;
 }

@@ -114,6 +114,14 @@ struct tensor *program_rows(struct program *p, struct tensor *t, long row, long 
   return add_view(p, t, row, rows, 0, t->cols);
 }
 
+struct tensor *program_matrix(struct program *p, struct tensor *row, long from, long rows, long cols)
+{
+  REQUIRE(row->rows == 1);
+  struct tensor *m = program_view(p, row, from, rows * cols);
+  m->rows = rows, m->cols = m->ld = cols;
+  return m;
+}
+
 static struct tensor *constant(struct program *p, enum tensor_type type, long rows, long cols,
                                const void *values, const char *name)
 {

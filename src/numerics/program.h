@@ -20,6 +20,8 @@ struct tensor *program_temporary_ints(struct program *, long rows, long cols, co
 struct tensor *program_view(struct program *, struct tensor *owner, long from, long cols);
 /* Rows [row, row + rows) likewise, for recorded calls; gradients do not pass through it. */
 struct tensor *program_rows(struct program *, struct tensor *owner, long row, long rows);
+/* Columns from `from` on of a tensor of one row, as a matrix; gradients do not pass through it. */
+struct tensor *program_matrix(struct program *, struct tensor *row, long from, long rows, long cols);
 /* Tensors that hold these values from the start: indices, coefficients. */
 struct tensor *program_ints(struct program *, long rows, long cols, const int *values, const char *name);
 struct tensor *program_reals(struct program *, long rows, long cols, const double *values, const char *name);

@@ -1,5 +1,6 @@
 /* matching.c - updates of hidden matrices scaled to one size, whatever the optimiser (override.match) */
 #include <math.h>
+#include "training/orthogonal.h"
 #include "training/spectral.h"
 #include "training/updates_parts.h"
 
@@ -33,21 +34,12 @@ static void match_spectral(struct device *device, void *context)
 static void match_rms(struct updates *u, struct program *p)
 {
   int *segment = program_memory(p, 2 * (size_t)u->count, sizeof *segment), n = 0;
-  double *size = program_memory(p, (size_t)u->count, sizeof *size);
   for (int i = 0; i < u->count; i++) {
     const struct param *x = u->params[i];
-    if (x->kind != PARAM_MATRIX || !u->rules[i].optimizer->record) continue;
-    param_segment(x, 0, x->value.rows, segment + 2 * (long)n);
-    size[n++] = sqrt((double)(x->value.rows * x->value.cols));
+    if (x->kind == PARAM_MATRIX && u->rules[i].optimizer->record)
+      param_segment(x, 0, x->value.rows, segment + 2 * (long)n++);
   }
-  if (!n) return;
-  struct tensor *segments = program_ints(p, n, 2, segment, "matched");
-  struct tensor *factor = program_temporary(p, 1, n, "matching"), *norm = program_temporary(p, 1, n, "norms");
-  PROGRAM_CALL(p, norm_segments, .y = norm, .x = u->all, .segment = segments);
-  PROGRAM_CALL(p, copy, .y = factor, .x = program_reals(p, 1, n, size, "sizes"));
-  PROGRAM_CALL(p, scale, .y = factor, .by = numbers_constant(u->model->numbers, u->match_rms), .alpha = 1);
-  PROGRAM_CALL(p, divide, .y = factor, .x = norm);
-  PROGRAM_CALL(p, scale_segments, .x = u->all, .segment = segments, .factor = factor);
+  if (n) segments_rms_record(p, u->all, segment, n, numbers_constant(u->model->numbers, u->match_rms));
 }
 
 void updates_match(struct updates *u, struct program *p)

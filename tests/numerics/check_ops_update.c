@@ -30,6 +30,17 @@ static int make_momentum(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static int make_row_moment(struct made *m, int i, union op_args *args)
+{
+  if (i >= 2 * SIZES) return 0;
+  const long *s = sizes[i / 2];
+  args->row_moment = (struct row_moment_args){.x = in(m, s[0], s[1]),
+                                              .v = positive(m, in(m, s[0], 1)),
+                                              .b2 = number(m, i % 2, 0.95),
+                                              .eps = number(m, 1, 1e-8)};
+  return 1;
+}
+
 /* --- identities, on every device */
 
 /* Squares, corrections and quotients that fit give the definition's value; a v that does not is never a
@@ -73,11 +84,32 @@ START_TEST(adam_at_the_edges)
 }
 END_TEST
 
-static const struct operation_case cases[] = {CASE(adam), CASE(momentum)};
+/* With b2 = 0: rows of RMS 1, and a row of zeros stays; of an infinite moment NaN. */
+START_TEST(rows_of_one_moment)
+{
+  static const double values[] = {3, -4, 0, 0, 30, 40, LARGEST, LARGEST}, old[] = {7, 0, 0, 1};
+  static const double moment[] = {12.5, 0, 1250, INFINITY};
+  const double root = sqrt(12.5);
+  const double wanted[] = {3 / root, -4 / root, 0, 0, 3 / root, 4 / root, NAN, NAN};
+  struct device *device = host_device(_i);
+  struct tensor *x = row(device, 8, values), *v = row(device, 4, old);
+  struct tensor *b2 = row(device, 1, &(double){0}), *eps = row(device, 1, &(double){1e-8});
+  struct tensor rows = tensor_of(x->data, 4, 2), moments = tensor_of(v->data, 4, 1);
+  op_run(device, OP_row_moment,
+         &(union op_args){.row_moment = {.x = &rows, .v = &moments, .b2 = b2, .eps = eps}});
+  ck_row(v, moment, "moments");
+  ck_row(x, wanted, "row_moment");
+  tensor_free(device, x), tensor_free(device, v), tensor_free(device, b2), tensor_free(device, eps);
+  device_close(device);
+}
+END_TEST
+
+static const struct operation_case cases[] = {CASE(adam), CASE(momentum), CASE(row_moment)};
 
 static void add_identities(TCase *identities)
 {
   tcase_add_loop_test(identities, adam_at_the_edges, 0, HOSTS);
+  tcase_add_loop_test(identities, rows_of_one_moment, 0, HOSTS);
 }
 
 OPERATIONS(cases, sizeof cases / sizeof *cases, add_identities)

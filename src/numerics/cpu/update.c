@@ -89,6 +89,28 @@ static void momentum(struct device *device, const struct momentum_args *x)
   }
 }
 
+/* Whole rows, as many as make a piece. */
+static long rows_of_piece(const struct tensor *t) { return t->cols < PIECE ? PIECE / t->cols : 1; }
+
+static void row_moment_piece(void *context, long piece, int worker)
+{
+  (void)worker;
+  const struct row_moment_args *x = context;
+  const double b2 = number(x->b2), eps = number(x->eps);
+  const long cols = x->x->cols, rows = rows_of_piece(x->x), end = min_long((piece + 1) * rows, x->x->rows);
+  for (long n = piece * rows; n < end; n++) {
+    float *y = REALS(x->x) + n * x->x->ld, *v = REALS(x->v) + n * x->v->ld;
+    *v = (float)(b2 * (double)*v + (1 - b2) * squares(y, cols) / (double)cols);
+    const float by = (float)(sqrt((double)*v) + eps), lost = *v - *v; /* an infinite v makes the row NaN */
+    EACH(j, cols) put(y + j, get(y + j, cols - j) / by + lost, cols - j);
+  }
+}
+static void row_moment(struct device *device, const struct row_moment_args *x)
+{
+  long rows = rows_of_piece(x->x);
+  parallel_for(device->pool, (x->x->rows + rows - 1) / rows, row_moment_piece, (void *)x);
+}
+
 static void some_sign(const void *args, long from, long n)
 {
   const struct sign_args *a = args;
@@ -202,6 +224,7 @@ void EXPORT(ops_cpu_update)(struct ops *ops)
 {
   ops->adam = adam;
   ops->momentum = momentum;
+  ops->row_moment = row_moment;
   ops->sign = sign;
   ops->apply_segments = apply_segments;
   ops->scale_segments = scale_segments;

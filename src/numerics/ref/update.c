@@ -29,3 +29,16 @@ void ref_momentum(struct device *device, const struct momentum_args *x)
       AT(x->update, n, j) = (real)(x->nesterov ? g + mu * m : m);
     }
 }
+
+void ref_row_moment(struct device *device, const struct row_moment_args *x)
+{
+  (void)device;
+  double b2 = number(x->b2), eps = number(x->eps);
+  for (long n = 0; n < x->x->rows; n++) {
+    double sum = 0;
+    for (long j = 0; j < x->x->cols; j++) sum += (double)AT(x->x, n, j) * (double)AT(x->x, n, j);
+    double v = AT(x->v, n, 0) = (real)(b2 * (double)AT(x->v, n, 0) + (1 - b2) * sum / (double)x->x->cols);
+    for (long j = 0; j < x->x->cols; j++)
+      AT(x->x, n, j) = (real)(isinf(v) ? NAN : (double)AT(x->x, n, j) / (sqrt(v) + eps));
+  }
+}
