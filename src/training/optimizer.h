@@ -7,16 +7,17 @@
 #include "comm/comm.h"
 #include "model/model.h"
 
-enum { MAX_STATES = 4 };
+enum { MAX_STATES = 6 };
 
 /* Tensors of one optimiser that lie one after another, as one row of n numbers. Between tensors there may be gaps
    of a few zeros. */
 struct update {
   struct tensor *grad;              /* [1,n] */
-  struct tensor *state[MAX_STATES]; /* [1,n], in the order of state_names; 0 at the start */
+  struct tensor *state[MAX_STATES]; /* [1,n], in the order of state_names; 0 at the start; see state_shape */
   struct tensor *update;            /* out, [1,n] */
   struct param *const *param;       /* the tensors, ... */
   const long *place;                /* ... and where in the row each begins */
+  const long *state_place[MAX_STATES]; /* where in state[k] what belongs to each tensor begins */
   int count;
   long from;     /* where the row begins among all that train */
   uint64_t seed; /* of the run */
@@ -28,6 +29,9 @@ struct optimizer {
   size_t options_size;
   void (*resolve)(void *options); /* fill in what follows from other options; may be NULL */
   const char *const *state_names; /* NULL-terminated: "m", "v"; may be empty */
+  /* The shape of a tensor's k-th state; NULL: its own. Where it is another, state[k] is as long as all of them. A state
+     "m" or "momentum" has the tensor's own shape: stabilisers scale it with the weights. */
+  void (*state_shape)(const struct param *, int k, long *rows, long *cols);
   /* Does every number go by itself? Then a row may be cut anywhere (comm.shard), and begin or end within a tensor. */
   int elementwise;
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
@@ -87,6 +91,7 @@ void newton_schulz_record(struct program *, struct tensor *x, const long *place,
                           struct tensor *by, double scale);
 
 /* --- what optimisers share ---------------------------------------------------------------------------------- */
+int takes_matrices(const struct param *); /* hidden ones, as `takes` */
 /* Record: m = beta m + (1 - beta) g. */
 void average_record(struct program *, struct numbers *, struct tensor *m, struct tensor *g, double beta);
 struct adam_numbers {

@@ -58,8 +58,7 @@ struct polar {
 static void polar_one(void *context, struct device *device, long i)
 {
   const struct polar *job = context;
-  struct tensor x =
-    tensor_of(REALS(job->x) + job->matrices.place[i], job->matrices.rows, job->matrices.cols);
+  struct tensor x = tensor_of(REALS(job->x) + job->matrices.place[i], job->matrices.rows, job->matrices.cols);
   exact_polar_factor(device, &x, job->scale);
 }
 

@@ -37,6 +37,29 @@ static int overlap(const struct param *p, const struct update *row, long *begin,
   return *begin < *end;
 }
 
+static void shape_of(const struct optimizer *o, const struct param *p, int k, long *rows, long *cols)
+{
+  *rows = p->value.rows, *cols = p->value.cols;
+  if (o->state_shape) o->state_shape(p, k, rows, cols);
+}
+
+/* What of a parameter's k-th state lies in a row: numbers [*begin, *end) of it, from the address on; NULL: nothing. */
+static real *state_in(const struct updates *u, const struct param *p, int k, const struct update *row,
+                      long *begin, long *end)
+{
+  const struct optimizer *o = u->rules[row->param - u->params].optimizer;
+  for (int i = 0; i < row->count; i++) {
+    if (row->param[i] != p || !overlap(p, row, begin, end)) continue;
+    if (o->state_shape) { /* whole tensors */
+      long rows, cols;
+      shape_of(o, p, k, &rows, &cols);
+      *begin = 0, *end = rows * cols;
+    }
+    return REALS(row->state[k]) + row->state_place[k][i] + *begin;
+  }
+  return NULL;
+}
+
 /* Tensors of checkpoints: those of a run of parameters with one optimiser. */
 static void name_states(struct updates *u, int first, int count)
 {
@@ -47,12 +70,13 @@ static void name_states(struct updates *u, int first, int count)
       char *name = u->state_names[u->state_count];
       snprintf(name, sizeof *u->state_names, "%s.%s.%s", o->name, o->state_names[k], p->name);
       struct tensor *t = arena_get(u->arena, 1, sizeof *t);
-      *t = tensor_of(NULL, p->value.rows, p->value.cols);
+      long rows, cols, begin, end;
+      shape_of(o, p, k, &rows, &cols);
+      *t = tensor_of(NULL, rows, cols);
       t->name = name;
       for (const struct update *row = u->rows; row < u->rows + u->row_count; row++) {
-        long begin, end;
-        if (overlap(p, row, &begin, &end) && end - begin == t->rows * t->cols)
-          t->data = REALS(row->state[k]) + p->place - row->from;
+        real *data = state_in(u, p, k, row, &begin, &end);
+        if (data && end - begin == rows * cols) t->data = data;
       }
       u->state_of[u->state_count] = (struct state_of){p, k};
       u->states[u->state_count++] = t;
@@ -60,6 +84,25 @@ static void name_states(struct updates *u, int first, int count)
 }
 
 static int is_first_moment(const char *state) { return !strcmp(state, "m") || !strcmp(state, "momentum"); }
+
+/* Where states of other shapes than their tensors' lie: one after another. Returns how long all are. */
+static long place_states(struct updates *u, struct update *row, int k)
+{
+  enum { ALIGNMENT = 16 }; /* as parameters are */
+  const struct optimizer *o = u->rules[row->param - u->params].optimizer;
+  long *place = arena_get(u->arena, (size_t)row->count, sizeof *place), rows, cols, length = 0;
+  int others = 0;
+  for (int i = 0; i < row->count; i++) {
+    const struct tensor *w = &row->param[i]->value;
+    shape_of(o, row->param[i], k, &rows, &cols);
+    others |= rows != w->rows || cols != w->cols;
+    place[i] = length;
+    length += (rows * cols + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+  if (!others) return row->update->cols;
+  row->state_place[k] = place;
+  return length;
+}
 
 /* n numbers from `from` on, of parameters [first, first+count), which lie one after another and have one optimiser;
    here they are at `at`. */
@@ -79,7 +122,9 @@ static void make_row(struct updates *u, int first, int count, long from, long n,
                          .seed = u->rule.seed};
   for (int k = 0; o->state_names && o->state_names[k]; k++) {
     REQUIRE(k < MAX_STATES);
-    row->state[k] = tensor_new(u->model->device, TENSOR_REAL, 1, n, o->state_names[k]);
+    row->state_place[k] = place;
+    long length = o->state_shape ? place_states(u, row, k) : n;
+    row->state[k] = tensor_new(u->model->device, TENSOR_REAL, 1, length, o->state_names[k]);
     u->memory[u->memory_count++] = row->state[k];
     if (is_first_moment(o->state_names[k]))
       all->moments[all->moment_count++] = (struct moments){row->state[k], from};
@@ -375,10 +420,10 @@ void updates_state_read(const struct updates *u, int index, real *host)
   struct device *d = u->model->device;
   long n = u->states[index]->rows * u->states[index]->cols, begin, end;
   memset(host, 0, (size_t)n * sizeof *host);
-  for (const struct update *row = u->rows; row < u->rows + u->row_count; row++)
-    if (overlap(s->param, row, &begin, &end))
-      d->download(d, host + begin, REALS(row->state[s->state]) + (s->param->place - row->from) + begin,
-                  (size_t)(end - begin) * sizeof *host);
+  for (const struct update *row = u->rows; row < u->rows + u->row_count; row++) {
+    const real *data = state_in(u, s->param, s->state, row, &begin, &end);
+    if (data) d->download(d, host + begin, data, (size_t)(end - begin) * sizeof *host);
+  }
   if (u->shards) sharing_join(u, host, (size_t)n * sizeof *host);
 }
 
@@ -387,8 +432,8 @@ void updates_state_write(const struct updates *u, int index, const real *host)
   const struct state_of *s = &u->state_of[index];
   struct device *d = u->model->device;
   long begin, end;
-  for (const struct update *row = u->rows; row < u->rows + u->row_count; row++)
-    if (overlap(s->param, row, &begin, &end))
-      d->upload(d, REALS(row->state[s->state]) + (s->param->place - row->from) + begin, host + begin,
-                (size_t)(end - begin) * sizeof *host);
+  for (const struct update *row = u->rows; row < u->rows + u->row_count; row++) {
+    real *data = state_in(u, s->param, s->state, row, &begin, &end);
+    if (data) d->upload(d, data, host + begin, (size_t)(end - begin) * sizeof *host);
+  }
 }

@@ -45,7 +45,7 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("muon",)  # other tensors than hidden matrices go to adam
+MATRIX_OPTIMIZERS = ("adamuon", "muon", "normuon", "polargrad")  # other tensors than hidden matrices go to adam
 OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ class Run:
         unknown = set(self.stack) - HANDLED
         if unknown:
             raise Unknown("stabilizers = " + "+".join(unknown))
-        wanted = {"precision.scores": "f32", "precision.qk": "f32", "muon.coefficients": tuple(SETS), "spectral_clip.method": "svd",
+        wanted = {"precision.scores": "f32", "precision.qk": "f32", **{o + ".coefficients": tuple(SETS) for o in MATRIX_OPTIMIZERS}, "spectral_clip.method": "svd",
                   "model.ffn": ("swiglu", "moe"), "model.rope_scale": ("1", "1.0")}
         for key, value in wanted.items():
             if key in p and p[key] not in value:
@@ -708,16 +708,48 @@ class Run:
         v = self.moment(name, "v", g).mul_(b2).add_(g * g, alpha=1 - b2)
         return (m / (1 - b1 ** (step + 1))) / ((v / (1 - b2 ** (step + 1))).sqrt() + eps)
 
+    def heads_or_whole(self, name, x, split):
+        """The matrices that are orthogonalised one by one: heads, experts, or the whole tensor."""
+        rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
+                "w_kc": self.Dh}.get(name.split(".")[-1])
+        if rows and (split == "qkv" or split == "qk" and not name.endswith("w_v")):
+            return x.split(rows)
+        return self.matrices_of(name, x)
+
     def muon(self, name, g):
         mu = self.number("muon.momentum")
         m = self.moment(name, "m", g).mul_(mu).add_(g)
         x = g + mu * m if int(self.p["muon.nesterov"]) else m
-        rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
-                "w_kc": self.Dh}.get(name.split(".")[-1])
-        split = self.p["muon.per_head"]
-        if rows and (split == "qkv" or split == "qk" and not name.endswith("w_v")):
-            return torch.cat([self.polar(b) for b in x.split(rows)])
-        return torch.cat([self.polar(b) for b in self.matrices_of(name, x)])
+        return torch.cat([self.polar(b) for b in self.heads_or_whole(name, x, self.p["muon.per_head"])])
+
+    def normuon(self, name, g):
+        """arXiv 2510.05491, algorithm 1; Nesterov momentum as in the authors' code."""
+        mu, b2, eps, rms = (self.number("normuon." + k) for k in ("momentum", "beta2", "eps", "rms"))
+        m = self.moment(name, "m", g).mul_(mu).add_(g)
+        x = g + mu * m if int(self.p["normuon.nesterov"]) else m
+        o = [self.orthogonal(b, "normuon") for b in self.heads_or_whole(name, x, self.p["normuon.per_head"])]
+        v = self.moment(name, "v", g[:, :1]).mul_(b2).add_((1 - b2) * (torch.cat(o) ** 2).mean(1, keepdim=True))
+        out = []
+        for b, rows in zip(o, v.split([len(b) for b in o])):
+            hat = b / (rows.sqrt() + eps)
+            out.append(hat * (rms * math.sqrt(b.numel()) / hat.norm()))
+        return torch.cat(out)
+
+    def adamuon(self, name, g):
+        """arXiv 2507.11005, algorithm 1."""
+        mu, b2, eps, rms = (self.number("adamuon." + k) for k in ("momentum", "beta2", "eps", "rms"))
+        m = self.moment(name, "m", g).mul_(mu).add_(g)
+        o = [self.orthogonal(b, "adamuon") for b in self.heads_or_whole(name, m.sign(), self.p["adamuon.per_head"])]
+        v = self.moment(name, "v", g).mul_(b2).add_((1 - b2) * torch.cat(o) ** 2)
+        hats = [b / (w.sqrt() + eps) for b, w in zip(o, v.split([len(b) for b in o]))]
+        return torch.cat([hat * (rms * math.sqrt(hat.numel()) / hat.norm()) for hat in hats])
+
+    def polargrad(self, name, g):
+        """arXiv 2505.21799, momentum first."""
+        b = self.number("polargrad.momentum")
+        m = self.moment(name, "m", g).mul_(b).add_((1 - b) * g)
+        blocks = self.heads_or_whole(name, m, self.p["polargrad.per_head"])
+        return torch.cat([(self.orthogonal(x, "polargrad") * x).sum() * self.orthogonal(x, "polargrad") for x in blocks])
 
     def matrices_of(self, name, x):
         """Every expert's matrix is one of its own."""
@@ -727,20 +759,24 @@ class Run:
         out, into = x.shape
         scale = {"moonlight": self.number("muon.rms") * math.sqrt(max(out, into)), "keller": math.sqrt(max(1, out / into)),
                  "mup": math.sqrt(out / into), "none": 1}[self.p["muon.scale"]]
-        if self.p["muon.coefficients"] == "svd":
+        return self.orthogonal(x, "muon") * scale
+
+    def orthogonal(self, x, section):
+        choice = self.p[section + ".coefficients"]
+        if choice == "svd":
             u, _, v = torch.linalg.svd(x, full_matrices=False)
-            return u @ v * scale
-        if self.p["muon.coefficients"] == "none":
-            return x / x.norm() * math.sqrt(min(out, into)) * scale
-        x = x / (x.norm() * (1.02 if self.p["muon.coefficients"] == "polar_express_5" else 1) + 1e-7)
-        tall = out > into
+            return u @ v
+        if choice == "none":
+            return x / x.norm() * math.sqrt(min(x.shape))
+        x = x / (x.norm() * (1.02 if choice == "polar_express_5" else 1) + 1e-7)
+        tall = x.shape[0] > x.shape[1]
         x = x.T if tall else x
-        steps = SETS[self.p["muon.coefficients"]]
-        for i in range(int(self.p["muon.ns_steps"]) or len(steps)):
+        steps = SETS[choice]
+        for i in range(int(self.p.get(section + ".ns_steps", 0)) or len(steps)):
             a, b, c = steps[min(i, len(steps) - 1)]
             y = self.rounded(x @ x.T)
             x = self.rounded(a * x + self.rounded(b * y + c * y @ y) @ x)
-        return (x.T if tall else x) * scale
+        return x.T if tall else x
 
     def override(self, key, name, otherwise):
         for part in filter(None, self.p["override." + key].split("+")):
@@ -772,7 +808,7 @@ class Run:
             mu = self.number("sgd.momentum")
             m = self.moment(name, "m", g).mul_(mu).add_(g)
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
-        elif optimizer in ("muon", "lion", "signum"):
+        elif optimizer in ("muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
             d = getattr(self, optimizer)(name, g)
         elif optimizer == "adam":
             d = self.adam(name, g, step)

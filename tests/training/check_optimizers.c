@@ -1123,6 +1123,144 @@ START_TEST(muon_on_the_gram_matrix)
 }
 END_TEST
 
+/* --- relatives of muon ------------------------------------------------------------------------------------- */
+static void some_steps(const char *kind, struct bench *b, const char *optimizer, const char *settings,
+                       int steps)
+{
+  open_bench_on(kind, b, optimizer, settings, 2);
+  for (int step = 0; step < steps; step++) {
+    draw(b, &b->model.params.grads, (uint64_t)step, 0.1);
+    update_values(b, step);
+  }
+}
+
+/* The largest difference of updates, relative to the RMS of b's. */
+static double apart(struct bench *a, struct bench *b, const char *name)
+{
+  const struct tensor *d = direction_of(param(b, name));
+  real *x = copy_of(a, direction_of(param(a, name))), *y = copy_of(b, d);
+  double most = 0;
+  for (long j = 0; j < d->rows * d->cols; j++) most = fmax(most, fabs((double)x[j] - (double)y[j]));
+  memory_free(x), memory_free(y);
+  return most / rms_of(b, d);
+}
+
+/* The polar factor of a matrix that is not tall has rows of length 1: there NorMuon is Muon, to what eps takes. In tall
+   ones the first step makes rows equal, and later ones do not. */
+START_TEST(normuon_on_equal_rows_is_muon)
+{
+  for (int steps = 1; steps < 4; steps += 2) {
+    struct bench muon, normuon;
+    some_steps(kinds[_i], &muon, "muon", "muon.coefficients=svd", steps);
+    some_steps(kinds[_i], &normuon, "normuon", "normuon.coefficients=svd", steps);
+    for (int i = 0; i < muon.model.params.count; i++) {
+      const struct param *p = muon.model.params.list[i];
+      const int tall = p->value.rows > p->value.cols;
+      if (p->kind != PARAM_MATRIX) continue;
+      double off = apart(&normuon, &muon, p->name);
+      ck_assert_msg(tall ? off > 0.1 : off < 1e-5, "%s, %d steps: %g", p->name, steps, off);
+      const struct tensor *d = direction_of(param(&normuon, p->name));
+      ck_assert_double_eq_tol(rms_of(&normuon, d), 0.2, 1e-5);
+      real *x = copy_of(&normuon, d);
+      double largest = 0;
+      for (long row = 0; row < d->rows; row++) {
+        double sum = 0;
+        for (long j = 0; j < d->cols; j++) sum += (double)x[row * d->cols + j] * (double)x[row * d->cols + j];
+        largest = fmax(largest, sqrt(sum / (double)d->cols));
+      }
+      ck_assert_int_eq(largest < 0.2 + 1e-5, !tall || steps == 1);
+      memory_free(x);
+    }
+    close_bench(&muon), close_bench(&normuon);
+  }
+}
+END_TEST
+
+/* By head as on the heads alone: rows of a head do not hang on other heads' gradients. */
+START_TEST(relatives_by_head)
+{
+  static const char *const settings[] = {"normuon.per_head=qk", "adamuon.per_head=qk",
+                                         "polargrad.per_head=qk"};
+  static const char *const names[] = {"normuon", "adamuon", "polargrad"};
+  for (int k = 0; k < 3; k++)
+    for (int split = 0; split < 2; split++) {
+      struct bench a, b;
+      struct bench *both[] = {&a, &b};
+      const char *name = "blocks.1.attn.w_q";
+      for (int i = 0; i < 2; i++) {
+        open_bench_on(kinds[_i], both[i], names[k], split ? settings[k] : "", 1);
+        draw(both[i], &both[i]->model.params.grads, 0, 0.1);
+        if (i) put_one(&b, &param(&b, name)->grad, 0, 3);
+        update_values(both[i], 0);
+      }
+      const struct tensor *d = direction_of(param(&a, name));
+      real *x = copy_of(&a, d), *y = copy_of(&b, direction_of(param(&b, name)));
+      const size_t head = (size_t)(12 * d->cols), rest = (size_t)(d->rows * d->cols) - head;
+      ck_assert(memcmp(x, y, head * sizeof *x));
+      ck_assert_msg((memcmp(x + head, y + head, rest * sizeof *x) == 0) == split, "%s, split %d", names[k],
+                    split);
+      memory_free(x), memory_free(y);
+      close_bench(&a), close_bench(&b);
+    }
+}
+END_TEST
+
+/* After one step V is a share of O^2: what is left of O is its sign, that of the polar factor of the gradient's signs. */
+START_TEST(adamuon_begins_with_signs)
+{
+  struct bench b;
+  some_steps(kinds[_i], &b, "adamuon", "adamuon.coefficients=svd adamuon.rms=0.5", 1);
+  for (int i = 0; i < b.model.params.count; i++) {
+    struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    const long rows = p->value.rows, cols = p->value.cols;
+    real *g = copy_of(&b, &p->grad), *d = copy_of(&b, direction_of(p));
+    for (long j = 0; j < rows * cols; j++) g[j] = (real)((g[j] > 0) - (g[j] < 0));
+    ck_assert(!polar_factor(g, rows, cols, cols, g, cols, NULL));
+    for (long j = 0; j < rows * cols; j++)
+      if (fabs((double)g[j]) > 1e-3) ck_assert_double_eq_tol((double)d[j], g[j] > 0 ? 0.5 : -0.5, 1e-4);
+    memory_free(g), memory_free(d);
+  }
+  close_bench(&b);
+}
+END_TEST
+
+/* PolarGrad is Muon, without its scale, times the sum of the momentum's singular values; a gradient of half the size has
+   half the step. */
+START_TEST(polargrad_is_muon_times_the_nuclear_norm)
+{
+  struct bench muon, polar, half;
+  some_steps(kinds[_i], &muon, "muon",
+             "muon.coefficients=svd muon.scale=none muon.nesterov=0 muon.momentum=0.8", 3);
+  some_steps(kinds[_i], &polar, "polargrad", "polargrad.coefficients=svd polargrad.momentum=0.8", 3);
+  open_bench_on(kinds[_i], &half, "polargrad", "polargrad.coefficients=svd polargrad.momentum=0.8", 1);
+  for (int step = 0; step < 3; step++) {
+    draw(&half, &half.model.params.grads, (uint64_t)step, 0.05);
+    update_values(&half, step);
+  }
+  for (int k = 0; k < updates_states(polar.updates); k++) {
+    char name[160];
+    struct tensor *m = updates_state(polar.updates, k, name, sizeof name);
+    if (strncmp(name, "polargrad.m.", 12)) continue;
+    struct svd s;
+    double norm = 0;
+    ck_assert(!svd_of(&s, polar.device, m));
+    for (long i = 0; i < s.n; i++) norm += s.sigma[i];
+    svd_free(&s);
+    const struct tensor *d = direction_of(param(&polar, name + 12));
+    real *x = copy_of(&polar, d), *y = copy_of(&muon, direction_of(param(&muon, name + 12)));
+    real *z = copy_of(&half, direction_of(param(&half, name + 12)));
+    const double size = rms_of(&polar, d);
+    for (long j = 0; j < d->rows * d->cols; j++) {
+      ck_assert_double_eq_tol((double)x[j], norm * (double)y[j], 1e-4 * size);
+      ck_assert_double_eq_tol((double)x[j], 2 * (double)z[j], 1e-4 * size);
+    }
+    memory_free(x), memory_free(y), memory_free(z);
+  }
+  close_bench(&muon), close_bench(&polar), close_bench(&half);
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -1632,6 +1770,10 @@ int main(void)
   tcase_add_test(tests, muon_per_head);
   tcase_add_test(tests, muon_by_expert);
   tcase_add_test(tests, muon_on_the_gram_matrix);
+  tcase_add_loop_test(tests, normuon_on_equal_rows_is_muon, 0, KINDS);
+  tcase_add_loop_test(tests, relatives_by_head, 0, KINDS);
+  tcase_add_loop_test(tests, adamuon_begins_with_signs, 0, KINDS);
+  tcase_add_loop_test(tests, polargrad_is_muon_times_the_nuclear_norm, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);

@@ -70,8 +70,6 @@ static void record(const void *options, struct program *p, struct numbers *n, co
                         rms, rms ? o->rms : 1, scale_of(o, (double)m.rows, (double)m.cols));
 }
 
-static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
-
 const struct optimizer optimizer_muon = {
   .name = "muon",
   .help = "orthogonalized momentum for hidden matrices (Newton-Schulz); other tensors use adam",
@@ -79,6 +77,6 @@ const struct optimizer optimizer_muon = {
   .options_size = sizeof(struct muon_options),
   .resolve = resolve,
   .state_names = states,
-  .takes = takes,
+  .takes = takes_matrices,
   .record = record,
 };

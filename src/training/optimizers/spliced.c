@@ -141,14 +141,12 @@ static void record(const void *options, struct program *p, struct numbers *n, co
   program_host(p, splice_all, &(struct splice_job){*o, n, *u, adam}, sizeof(struct splice_job));
 }
 
-static int takes(const struct param *p) { return p->kind == PARAM_MATRIX; }
-
 const struct optimizer optimizer_spliced = {
   .name = "spliced",
   .help = "a counterfactual: singular vectors of one optimizer's update with the spectrum of another's",
   .options = rows,
   .options_size = sizeof(struct spliced_options),
   .state_names = states,
-  .takes = takes,
+  .takes = takes_matrices,
   .record = record,
 };

@@ -1,5 +1,7 @@
-/* momentum.c - averages that optimisers keep of their gradients */
+/* shared.c - what several optimisers record alike */
 #include "training/optimizer.h"
+
+int takes_matrices(const struct param *p) { return p->kind == PARAM_MATRIX; }
 
 void average_record(struct program *p, struct numbers *n, struct tensor *m, struct tensor *g, double beta)
 {

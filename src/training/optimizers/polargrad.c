@@ -1,0 +1,45 @@
+/* polargrad.c - Muon times the momentum's nuclear norm (PolarGrad, arXiv 2505.21799, momentum first)
+   M <- b M + (1-b) G;  U = msign(M);  update = <U, M> U, where <U, M> is the sum of M's singular values.
+   The steepest descent of the spectral norm: unlike Muon's, its step vanishes with the gradient. */
+#include "training/orthogonal.h"
+
+struct polargrad_options {
+  double momentum;
+  long coefficients, per_head;
+};
+
+static const struct option_row rows[] = {
+  REAL_ROW(struct polargrad_options, momentum, "0.95", 0, 1, "1", "decay of the momentum", 0),
+  COEFFICIENTS_ROW(struct polargrad_options), PER_HEAD_ROW(struct polargrad_options), END_ROW};
+
+static const char *const states[] = {"m", NULL};
+
+static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
+{
+  const struct polargrad_options *o = options;
+  struct matrices m;
+  average_record(p, n, u->state[0], u->grad, o->momentum);
+  PROGRAM_CALL(p, copy, .y = u->update, .x = u->state[0]);
+  for (int i = 0; i < u->count; i++) {
+    if (!matrices_of(p, u, o->per_head, i, &m)) continue;
+    orthogonal_record(p, u->update, &m, &(struct orthogonal){.coefficients = o->coefficients}, NULL, 1, 1);
+    struct tensor *norms = program_temporary(p, 1, m.count, "nuclear norms");
+    for (long k = 0; k < m.count; k++) {
+      struct tensor *own = program_view(p, u->update, m.place[k], m.rows * m.cols);
+      struct tensor *norm = program_view(p, norms, k, 1);
+      PROGRAM_CALL(p, matmul, .c = norm, .a = own, .b = program_view(p, u->state[0], m.place[k], own->cols),
+                   .tb = 1, .alpha = 1, .full = 1);
+      PROGRAM_CALL(p, scale, .y = own, .by = norm, .alpha = 1);
+    }
+  }
+}
+
+const struct optimizer optimizer_polargrad = {
+  .name = "polargrad",
+  .help = "muon times the nuclear norm of the momentum; other tensors use adam",
+  .options = rows,
+  .options_size = sizeof(struct polargrad_options),
+  .state_names = states,
+  .takes = takes_matrices,
+  .record = record,
+};
