@@ -138,3 +138,27 @@ int polar_factor(const real *w, long rows, long cols, long ld, real *out, long l
   memory_free(sigma);
   return status;
 }
+
+/* --- QR ------------------------------------------------------------------------------------------------ */
+
+/* Gram and Schmidt, twice (Giraud et al., Numer. Math. 101 (2005) 87). */
+void orthonormal_vectors(double *x, long n)
+{
+  const double dependent = 1e-12;
+  const double **others = memory_new((size_t)n, sizeof *others);
+  for (long k = 0; k < n; k++) {
+    double *own = x + k * n, before = sqrt(dot(own, own, n)), left;
+    for (int twice = 0; twice < 2; twice++)
+      for (long i = 0; i < k; i++) {
+        const double along = dot(others[i], own, n);
+        for (long j = 0; j < n; j++) own[j] -= along * others[i][j];
+      }
+    left = sqrt(dot(own, own, n));
+    if (left > dependent * before)
+      for (long j = 0; j < n; j++) own[j] /= left;
+    else
+      complete(own, others, k, n);
+    others[k] = own;
+  }
+  memory_free(others);
+}

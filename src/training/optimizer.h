@@ -97,6 +97,8 @@ void average_record(struct program *, struct numbers *, struct tensor *m, struct
 struct adam_numbers {
   double beta1, beta2, eps;
 };
+/* 1 - beta^t at the t-th update, of a double beta: a number_of. */
+number_of adam_correction;
 /* Record Adam's update of u's gradients, with the moments m and v, all [1,n]. */
 void adam_record(struct program *, struct numbers *, const struct update *u, struct tensor *update,
                  struct tensor *m, struct tensor *v, const struct adam_numbers *);

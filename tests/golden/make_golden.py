@@ -41,6 +41,9 @@ CASES = {
     "adamuonclip-gqa": "preset=adamuonclip qk_clip.tau=1.5 adamuon.per_head=qkv model.attention=gqa model.kv_heads=2",
     "polargrad-mha": "preset=polargrad",
     "polargradclip-svd": "preset=polargradclip qk_clip.tau=1.5 polargrad.coefficients=svd polargrad.per_head=qk",
+    # square matrices, whose products have full rank, and an eps that hides directions without a gradient
+    "soap-square": "preset=soap soap.every=3 soap.eps=1e-3 model.ffn_width=32",
+    "soapclip-moe": "preset=soapclip qk_clip.tau=1.5 soap.every=0 soap.beta1=0.8 model.ffn=moe moe.experts=4",
     "muonclip-head": "preset=muonclip qk_clip.tau=1.5 qk_clip.alpha=0.3",
     "muonclip-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.scope=layer",
     "muonclip-gqa-group_max": "preset=muonclip qk_clip.tau=1.5 model.attention=gqa model.kv_heads=2 qk_clip.gqa=group_max",

@@ -45,7 +45,7 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("adamuon", "muon", "normuon", "polargrad")  # other tensors than hidden matrices go to adam
+MATRIX_OPTIMIZERS = ("adamuon", "muon", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
 OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -708,6 +708,31 @@ class Run:
         v = self.moment(name, "v", g).mul_(b2).add_(g * g, alpha=1 - b2)
         return (m / (1 - b1 ** (step + 1))) / ((v / (1 - b2 ** (step + 1))).sqrt() + eps)
 
+    def soap(self, name, g, step):
+        """arXiv 2409.11321, algorithms 3 and 4; the first step in unit bases, the second in those of eigh."""
+        b1, b2, eps, b = (self.number("soap." + k) for k in ("beta1", "beta2", "eps", "basis_beta"))
+        m = self.moment(name, "m", g).mul_(b1).add_((1 - b1) * g)
+        every, sides, blocks = int(self.p["soap.every"]), ("l", "r"), self.matrices_of(name, g)
+        state, out = self.state[name], []
+        for i, (x, mean) in enumerate(zip(blocks, self.matrices_of(name, m))):
+            grams = dict(zip(sides, (x @ x.T, x.T @ x)))
+            for s in sides:
+                unit = torch.eye(len(grams[s]), dtype=g.dtype)
+                cov = state.setdefault(f"{s}{i}", torch.zeros_like(unit))
+                if step == 0:
+                    state[f"q{s}{i}"] = unit
+                elif every and step == 1:
+                    state[f"q{s}{i}"] = torch.linalg.eigh(cov)[1].flip(1)
+                elif every and step % every == 0:
+                    state[f"q{s}{i}"] = torch.linalg.qr(cov @ state[f"q{s}{i}"])[0]
+            ql, qr = state[f"ql{i}"], state[f"qr{i}"]
+            v = state.setdefault(f"v{i}", torch.zeros_like(x)).mul_(b2).add_((1 - b2) * (ql.T @ x @ qr) ** 2)
+            hat = ql.T @ mean @ qr / (1 - b1 ** (step + 1)) / ((v / (1 - b2 ** (step + 1))).sqrt() + eps)
+            out.append(ql @ hat @ qr.T)
+            for s in sides:
+                state[f"{s}{i}"].mul_(b).add_((1 - b) * grams[s])
+        return torch.cat(out)
+
     def heads_or_whole(self, name, x, split):
         """The matrices that are orthogonalised one by one: heads, experts, or the whole tensor."""
         rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
@@ -810,8 +835,10 @@ class Run:
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
         elif optimizer in ("muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
             d = getattr(self, optimizer)(name, g)
-        elif optimizer == "adam":
-            d = self.adam(name, g, step)
+        elif optimizer in ("adam", "soap"):
+            d = getattr(self, optimizer)(name, g, step)
+        elif optimizer in OPTIMIZERS:
+            d = getattr(self, optimizer)(name, g)
         else:
             raise Unknown("override.optimizer = " + optimizer)
         if matrix and self.p["override.match"] == "update_rms":

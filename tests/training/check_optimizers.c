@@ -1261,6 +1261,96 @@ START_TEST(polargrad_is_muon_times_the_nuclear_norm)
 }
 END_TEST
 
+/* --- soap -------------------------------------------------------------------------------------------------- */
+/* In unit bases it is Adam: never renewed, and at the first step. */
+START_TEST(soap_in_unit_bases_is_adam)
+{
+  static const char *const bases[] = {"soap.every=0 soap.beta1=0.8 soap.beta2=0.9 soap.eps=1e-3",
+                                      "soap.every=10 soap.beta1=0.8 soap.beta2=0.9 soap.eps=1e-3"};
+  for (int renewed = 0; renewed < 2; renewed++)
+    for (int steps = 1; steps < 5; steps += 3) {
+      struct bench adam, soap;
+      some_steps(kinds[_i], &adam, "adam", "adam.beta1=0.8 adam.beta2=0.9 adam.eps=1e-3", steps);
+      some_steps(kinds[_i], &soap, "soap", bases[renewed], steps);
+      for (int i = 0; i < adam.model.params.count; i++) {
+        const struct param *p = adam.model.params.list[i];
+        if (p->kind != PARAM_MATRIX) continue;
+        double off = apart(&soap, &adam, p->name);
+        ck_assert_msg(renewed && steps > 1 ? off > 0.1 : off < 1e-5, "%s, %d steps: %g", p->name, steps, off);
+      }
+      close_bench(&adam), close_bench(&soap);
+    }
+}
+END_TEST
+
+/* x [n, n] of a state on the device, less the unit matrix: is it x^T x? */
+static double far_from_orthonormal(const real *x, long n)
+{
+  double most = 0;
+  for (long i = 0; i < n; i++)
+    for (long j = 0; j < n; j++) {
+      double sum = i == j ? -1 : 0;
+      for (long k = 0; k < n; k++) sum += (double)x[k * n + i] * (double)x[k * n + j];
+      most = fmax(most, fabs(sum));
+    }
+  return most;
+}
+
+static real *state_of(struct bench *b, const char *wanted, long *rows, long *cols)
+{
+  char name[160];
+  for (int k = 0; k < updates_states(b->updates); k++) {
+    struct tensor *t = updates_state(b->updates, k, name, sizeof name);
+    if (strcmp(name, wanted)) continue;
+    *rows = t->rows, *cols = t->cols;
+    return copy_of(b, t);
+  }
+  ck_abort_msg("no state %s", wanted);
+}
+
+/* The bases are orthonormal and, after the second step, make the preconditioner before it diagonal, from the largest down;
+   with gradients of one fixed matrix and many renewals also those of the power method do. */
+START_TEST(soap_bases)
+{
+  static const char *const of[] = {"soap.l.blocks.0.attn.w_q", "soap.r.blocks.0.attn.w_q"};
+  static const char *const basis[] = {"soap.ql.blocks.0.attn.w_q", "soap.qr.blocks.0.attn.w_q"};
+  for (int many = 0; many < 2; many++) {
+    struct bench b;
+    long n, cols;
+    real *before[2] = {NULL, NULL};
+    open_bench_on(kinds[_i], &b, "soap", "soap.every=2 soap.basis_beta=0.5", 2);
+    for (int step = 0; step < (many ? 41 : 2); step++) {
+      for (int k = 0; k < 2; k++) memory_free(before[k]), before[k] = state_of(&b, of[k], &n, &cols);
+      draw(&b, &b.model.params.grads, 0, 1);
+      update_values(&b, step);
+    }
+    for (int k = 0; k < 2; k++) {
+      memory_free(state_of(&b, of[k], &n, &cols));
+      ck_assert(n == cols && n == (k ? 32 : 48)); /* of w_q [48, 32] */
+      real *q = state_of(&b, basis[k], &n, &cols);
+      ck_assert_double_lt(far_from_orthonormal(q, n), 1e-5);
+      double last = INFINITY, largest = 0, beside = 0;
+      for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) {
+          double sum = 0;
+          for (long r = 0; r < n; r++)
+            for (long c = 0; c < n; c++)
+              sum += (double)q[r * n + i] * (double)before[k][r * n + c] * (double)q[c * n + j];
+          largest = fmax(largest, sum);
+          if (i != j) beside = fmax(beside, fabs(sum));
+          if (i != j || many) continue;
+          ck_assert_double_le(sum, last + 1e-4 * largest);
+          last = sum;
+        }
+      ck_assert_double_lt(beside, (many ? 0.05 : 1e-5) * largest);
+      memory_free(q);
+    }
+    for (int k = 0; k < 2; k++) memory_free(before[k]);
+    close_bench(&b);
+  }
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -1774,6 +1864,8 @@ int main(void)
   tcase_add_loop_test(tests, relatives_by_head, 0, KINDS);
   tcase_add_loop_test(tests, adamuon_begins_with_signs, 0, KINDS);
   tcase_add_loop_test(tests, polargrad_is_muon_times_the_nuclear_norm, 0, KINDS);
+  tcase_add_loop_test(tests, soap_in_unit_bases_is_adam, 0, KINDS);
+  tcase_add_loop_test(tests, soap_bases, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);

@@ -13,7 +13,7 @@ static const char *const states[] = {"m", "v", NULL};
 
 /* 1 - beta^t at the t-th update: what the moments lack that began at 0; of beta as the device has it, whose 1 - beta
    is another one where beta is near 1. */
-static double correction(const void *beta, const struct step_scalars *now)
+double adam_correction(const void *beta, const struct step_scalars *now)
 {
   return 1 - same_pow((double)(real) * (const double *)beta, (double)now->step + 1);
 }
@@ -21,10 +21,11 @@ static double correction(const void *beta, const struct step_scalars *now)
 void adam_record(struct program *p, struct numbers *n, const struct update *u, struct tensor *update,
                  struct tensor *m, struct tensor *v, const struct adam_numbers *o)
 {
-  PROGRAM_CALL(
-    p, adam, .update = update, .m = m, .v = v, .g = u->grad, .b1 = numbers_constant(n, o->beta1),
-    .b2 = numbers_constant(n, o->beta2), .c1 = numbers_varying(n, correction, &o->beta1, sizeof o->beta1),
-    .c2 = numbers_varying(n, correction, &o->beta2, sizeof o->beta2), .eps = numbers_constant(n, o->eps));
+  PROGRAM_CALL(p, adam, .update = update, .m = m, .v = v, .g = u->grad, .b1 = numbers_constant(n, o->beta1),
+               .b2 = numbers_constant(n, o->beta2),
+               .c1 = numbers_varying(n, adam_correction, &o->beta1, sizeof o->beta1),
+               .c2 = numbers_varying(n, adam_correction, &o->beta2, sizeof o->beta2),
+               .eps = numbers_constant(n, o->eps));
 }
 
 static void record(const void *options, struct program *p, struct numbers *n, const struct update *u)
