@@ -9,6 +9,7 @@
 #include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "training/optimizer.h"
 
 /* Of six pairs the smallest and the largest ratio are the ends of a 95 % interval; of steps that are looked at inside,
    each operation's least counts, and two do. */
@@ -248,7 +249,7 @@ static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *
   return STATUS_OK;
 }
 
-/* --- stabilisers, experts: steps with them against steps without ------------------------------------------ */
+/* --- optimisers, stabilisers, experts: steps with them against steps without ------------------------------------------ */
 
 static int bench_keys(const struct bench *b, const struct bench_stack *stack, const char *const *keys,
                       const char *const *others, const char *name, json_t *out, struct error *e)
@@ -263,6 +264,23 @@ static int bench_keys(const struct bench *b, const struct bench_stack *stack, co
   bench_doing(NULL, NULL);
   if (!status) bench_put(out, name, name, &c.ratio);
   return status;
+}
+
+static int bench_optimizers(const struct bench *b, json_t *out, struct error *e)
+{
+  struct bench half = *b;
+  half.seconds /= 2;
+  for (int i = 0; optimizers[i]; i++) {
+    const char *name = optimizers[i]->name;
+    char key[96];
+    snprintf(key, sizeof key, "optimizer=%s", name);
+    if (!strcmp(name, "adam")) continue;
+    bench_doing("optimizers", name);
+    if (bench_keys(&half, &bench_stacks[0], (const char *[]){key, "device.threads=1", NULL},
+                   (const char *[]){"optimizer=adam", "device.threads=1", NULL}, name, out, e))
+      return e->status;
+  }
+  return STATUS_OK;
 }
 
 static void bench_stabilizers(const struct bench *b, json_t *out)
@@ -302,10 +320,12 @@ static int bench_experts(const struct bench *b, json_t *out, struct error *e)
 int bench_steps(const struct bench *b, struct error *e)
 {
   json_t *stacks = b->json ? json_array() : NULL, *costs = b->json ? json_object() : NULL,
-         *experts = b->json ? json_object() : NULL;
+         *others = b->json ? json_object() : NULL, *experts = b->json ? json_object() : NULL;
   if (!b->json)
     printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
   int status = bench_stacks_alone(b, stacks, e);
+  if (!status && !b->json) printf("optimizers, toy stack, against adam:\n");
+  if (!status) status = bench_optimizers(b, others, e);
   if (!status && !b->json) printf("stabilisers, toy stack under muon, against none:\n");
   if (!status) bench_stabilizers(b, costs);
   if (!status && !b->json)
@@ -314,9 +334,11 @@ int bench_steps(const struct bench *b, struct error *e)
            "which has four times the weights of the blocks to update:\n");
   if (!status) status = bench_experts(b, experts, e);
   if (b->json && !status)
-    json_print(json_pack("{s:s, s:s, s:O, s:O, s:O}", "kernels", ops_cpu_level(), "blas", device_blas_core(),
-                         "stacks", stacks, "stabilizers", costs, "experts", experts));
+    json_print(json_pack("{s:s, s:s, s:O, s:O, s:O, s:O}", "kernels", ops_cpu_level(), "blas",
+                         device_blas_core(), "stacks", stacks, "optimizers", others, "stabilizers", costs,
+                         "experts", experts));
   json_decref(stacks);
+  json_decref(others);
   json_decref(costs);
   json_decref(experts);
   return status;

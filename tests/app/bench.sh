@@ -30,7 +30,7 @@ if command -v jq > /dev/null; then
         near(.tokens_per_second; 512 * .steps_per_second) and .calls == ([.operations[].calls] | add) and .operations.matmul.calls == 27 and
         .allocations == 0 and .waits == 0 and .same_bits == 1 and .two_threads_least > 0 and 1 / .steps_per_second <= .step_seconds[0] * 1.000001 and
         all(.step_seconds, .maxima, .recording, .spectra, .two_threads; .[1] <= .[0] and .[0] <= .[2] and .[1] > 0)) and
-      (.experts | keys) == ["toy", "toy, adam"] and all(.stabilizers[], .experts[]; .[1] <= .[0] and .[0] <= .[2])' "$dir/$file" > /dev/null ||
+      (.experts | keys) == ["toy", "toy, adam"] and all(.optimizers[], .stabilizers[], .experts[]; .[1] <= .[0] and .[0] <= .[2])' "$dir/$file" > /dev/null ||
       fail "bench tells what does not fit: $(jq -c '.stacks | map(del(.operations))' "$dir/$file")"
   done
   jq -e 'all(.stacks[]; . as $s | .step_seconds as [$m, $l, $h] | .against as [$x, $low, $high] | def near($a; $b): ($a - $b | fabs) <= 1e-6 * $b;
@@ -39,6 +39,8 @@ if command -v jq > /dev/null; then
     "$dir/now.json" > /dev/null || fail "bench --against: $(jq -c '.stacks[] | .step_seconds, .against' "$dir/now.json")"
   "$program" list --json stabilizer | jq -r '.stabilizer[].name' | grep -vx none > "$dir/all"
   jq -r '.stabilizers | keys_unsorted[]' "$dir/now.json" | grep -vxFf "$dir/all" && fail "bench: stabilisers that there are not"
+  "$program" list --json optimizer | jq -r '.optimizer[].name' | grep -vx adam > "$dir/all"
+  jq -r '.optimizers | keys_unsorted[]' "$dir/now.json" | cmp - "$dir/all" || fail "bench: not the optimizers that there are"
 fi
 # text: of the toy stack alone, a row a product; shares of a step's time
 awk '/^toy, (adam|muon): / { split($0, x, /[^0-9.]+/); s = $3; t = $5; gsub(/,/, "", t); g = $7; p = $10; l = $14; gsub(/\(/, "", l); n++
