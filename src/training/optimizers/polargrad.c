@@ -23,12 +23,16 @@ static void record(const void *options, struct program *p, struct numbers *n, co
   for (int i = 0; i < u->count; i++) {
     if (!matrices_of(p, u, o->per_head, i, &m)) continue;
     orthogonal_record(p, u->update, &m, &(struct orthogonal){.coefficients = o->coefficients}, NULL, 1, 1);
-    struct tensor *norms = program_temporary(p, 1, m.count, "nuclear norms");
+    int *own_row = program_memory(p, (size_t)m.rows, sizeof *own_row);
+    for (long row = 0; row < m.rows; row++) own_row[row] = (int)row;
+    struct tensor *place = program_ints(p, m.rows, 1, own_row, "rows");
     for (long k = 0; k < m.count; k++) {
-      struct tensor *own = program_view(p, u->update, m.place[k], m.rows * m.cols);
-      struct tensor *norm = program_view(p, norms, k, 1);
-      PROGRAM_CALL(p, matmul, .c = norm, .a = own, .b = program_view(p, u->state[0], m.place[k], own->cols),
-                   .tb = 1, .alpha = 1, .full = 1);
+      struct tensor *own = program_matrix(p, u->update, m.place[k], m.rows, m.cols);
+      struct tensor *dots = program_temporary(p, m.rows, 1, "products of rows"),
+                    *norm = program_temporary(p, 1, 1, "nuclear norm");
+      PROGRAM_CALL(p, dot_rows, .y = dots, .x = own,
+                   .z = program_matrix(p, u->state[0], m.place[k], m.rows, m.cols), .place = place);
+      PROGRAM_CALL(p, sum_rows, .y = norm, .x = dots);
       PROGRAM_CALL(p, scale, .y = own, .by = norm, .alpha = 1);
     }
   }
