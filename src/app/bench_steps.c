@@ -249,7 +249,7 @@ static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *
   return STATUS_OK;
 }
 
-/* --- optimisers, stabilisers, experts: steps with them against steps without ------------------------------------------ */
+/* --- optimisers, stabilisers, experts: steps with them against steps without ------------------------------ */
 
 static int bench_keys(const struct bench *b, const struct bench_stack *stack, const char *const *keys,
                       const char *const *others, const char *name, json_t *out, struct error *e)

@@ -34,8 +34,8 @@ int matrices_of(struct program *, const struct update *u, long heads_split, int 
 struct orthogonal {
   long coefficients, steps, iteration;
 };
-/* Record: the matrices in the row x become their polar factors, nearly, times scale by. `by_value`: the value of by, for
-   steps of the host; by may be NULL (1). */
+/* Record: the matrices in the row x become their polar factors, nearly, times scale by. by may be NULL (1); steps of
+   the host use its value, by_value. */
 void orthogonal_record(struct program *, struct tensor *x, const struct matrices *, const struct orthogonal *,
                        struct tensor *by, double by_value, double scale);
 /* Record: the matrices in the row x get this RMS; zeros stay. */

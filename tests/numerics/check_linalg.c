@@ -397,6 +397,27 @@ START_TEST(factors_and_their_product)
 }
 END_TEST
 
+/* Each vector is what its forerunners leave of it, or, where that is nothing, another direction. */
+START_TEST(vectors_made_orthonormal)
+{
+  enum { N = 9 };
+  double x[N * N], was[N * N];
+  for (int i = 0; i < N * N; i++) was[i] = x[i] = draw_normal((struct draw){6, STREAM_TEST, 0}, (uint64_t)i);
+  memset(x + 3 * N, 0, N * sizeof *x);
+  for (int j = 0; j < N; j++) x[5 * N + j] = 2 * x[j] - x[4 * N + j];
+  orthonormal_vectors(x, N);
+  for (int i = 0; i < N; i++)
+    for (int k = 0; k < N; k++) {
+      const double along = cblas_ddot(N, x + i * N, 1, x + k * N, 1);
+      const double before = cblas_ddot(N, was + i * N, 1, x + k * N, 1);
+      ck_assert_double_eq_tol(along, i == k, 1e-14);
+      if (i == 3 || i == 5) continue;
+      if (i < k) ck_assert_double_eq_tol(before, 0, 1e-14);
+      if (i == k) ck_assert_double_gt(before, 0);
+    }
+}
+END_TEST
+
 START_TEST(zero_matrix)
 {
   struct spectra *s = spectra_new(5, 4);
@@ -427,6 +448,7 @@ int main(void)
   tcase_add_loop_test(t, factors_and_their_product, 0, SHAPES);
   tcase_add_loop_test(t, what_is_not_finite_gives_nan, 0, 3);
   tcase_add_loop_test(t, scale_changes_no_bit, 0, 4);
+  tcase_add_test(t, vectors_made_orthonormal);
   tcase_add_test(t, zero_matrix);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);

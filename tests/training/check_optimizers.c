@@ -1205,7 +1205,7 @@ START_TEST(relatives_by_head)
 }
 END_TEST
 
-/* After one step V is a share of O^2: what is left of O is its sign, that of the polar factor of the gradient's signs. */
+/* After one step V is a share of O^2, and of O its sign is left: that of the polar factor of the gradient's signs. */
 START_TEST(adamuon_begins_with_signs)
 {
   struct bench b;
@@ -1225,8 +1225,8 @@ START_TEST(adamuon_begins_with_signs)
 }
 END_TEST
 
-/* PolarGrad is Muon, without its scale, times the sum of the momentum's singular values; a gradient of half the size has
-   half the step. */
+/* PolarGrad is Muon, without its scale, times the sum of the momentum's singular values; a gradient of half the size
+   has half the step. */
 START_TEST(polargrad_is_muon_times_the_nuclear_norm)
 {
   struct bench muon, polar, half;
@@ -1308,8 +1308,8 @@ static real *state_of(struct bench *b, const char *wanted, long *rows, long *col
   ck_abort_msg("no state %s", wanted);
 }
 
-/* The bases are orthonormal and, after the second step, make the preconditioner before it diagonal, from the largest down;
-   with gradients of one fixed matrix and many renewals also those of the power method do. */
+/* The bases are orthonormal. After the second step they make the preconditioner before it diagonal, from the largest
+   down; with gradients of one fixed matrix and many renewals those of the power method do, too. */
 START_TEST(soap_bases)
 {
   static const char *const of[] = {"soap.l.blocks.0.attn.w_q", "soap.r.blocks.0.attn.w_q"};

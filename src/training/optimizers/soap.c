@@ -2,9 +2,9 @@
    For every hidden matrix, with M <- b1 M + (1-b1) G:
      G' = Q_L^T G Q_R,  M' = Q_L^T M Q_R,  V <- b2 V + (1-b2) G'^2,  update = Q_L (M'/c1) / (sqrt(V/c2) + eps) Q_R^T
      L <- b L + (1-b) G G^T,  R <- b R + (1-b) G^T G
-   The bases are those of L and R before the step. At the first step they are unit matrices, which makes it Adam's; at the
-   second the eigenvectors; then, every so many steps, Q <- QR(L Q), a step of the power method. The authors' code skips
-   the first step instead, and sorts the columns of Q anew. */
+   The bases are those of L and R before the step. At the first step they are unit matrices, which makes it Adam's;
+   at the second the eigenvectors; then, every so many steps, Q <- QR(L Q), a step of the power method. The authors'
+   code skips the first step instead, and sorts the columns of Q anew. */
 #include <math.h>
 #include "base/memory.h"
 #include "numerics/svd.h"
