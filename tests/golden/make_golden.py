@@ -39,6 +39,8 @@ CASES = {
     "normuonclip-split": "preset=normuonclip qk_clip.tau=1.5 normuon.per_head=qk normuon.nesterov=0 " + MLA,
     "adamuon-mha": "preset=adamuon",
     "adamuonclip-gqa": "preset=adamuonclip qk_clip.tau=1.5 adamuon.per_head=qkv model.attention=gqa model.kv_heads=2",
+    "namo-mha": "preset=namo",
+    "namoclip-moe": "preset=namoclip qk_clip.tau=1.5 namo.eps=1e-3 namo.beta2=0.8 model.ffn=moe moe.experts=4",
     "polargrad-mha": "preset=polargrad",
     "polargradclip-svd": "preset=polargradclip qk_clip.tau=1.5 polargrad.coefficients=svd polargrad.per_head=qk",
     # square matrices, whose products have full rank, and an eps that hides directions without a gradient

@@ -45,7 +45,7 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("adamuon", "muon", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
+MATRIX_OPTIMIZERS = ("adamuon", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
 OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -769,6 +769,17 @@ class Run:
         hats = [b / (w.sqrt() + eps) for b, w in zip(o, v.split([len(b) for b in o]))]
         return torch.cat([hat * (rms * math.sqrt(hat.numel()) / hat.norm()) for hat in hats])
 
+    def namo(self, name, g, step):
+        """arXiv 2602.17080, algorithm 1, with Muon's scale and decoupled decay."""
+        b1, b2, eps, rms = (self.number("namo." + k) for k in ("momentum", "beta2", "eps", "rms"))
+        m = self.moment(name, "m", g).mul_(b1).add_((1 - b1) * g)
+        out = []
+        for i, (x, mean) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, m))):
+            v = self.state[name].setdefault(f"v{i}", torch.zeros((), dtype=g.dtype)).mul_(b2).add_((1 - b2) * x.pow(2).sum())
+            alpha = math.sqrt(1 - b2 ** (step + 1)) / (1 - b1 ** (step + 1)) * mean.norm() / (v.sqrt() + eps)
+            out.append(self.orthogonal(mean, "namo") * (alpha * rms * math.sqrt(max(x.shape))))
+        return torch.cat(out)
+
     def polargrad(self, name, g):
         """arXiv 2505.21799, momentum first."""
         b = self.number("polargrad.momentum")
@@ -835,7 +846,7 @@ class Run:
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
         elif optimizer in ("muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
             d = getattr(self, optimizer)(name, g)
-        elif optimizer in ("adam", "soap"):
+        elif optimizer in ("adam", "namo", "soap"):
             d = getattr(self, optimizer)(name, g, step)
         elif optimizer in OPTIMIZERS:
             d = getattr(self, optimizer)(name, g)

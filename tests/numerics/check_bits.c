@@ -126,6 +126,7 @@ static int excused(const char *key, const char *value)
     {"train.on_nonfinite", "fail", "is a status"},
     {"arm", NULL, "is a name"},
     {"adamuon.coefficients", NULL, "muon has rows of each"},
+    {"namo.coefficients", NULL, "the same"},
     {"normuon.coefficients", NULL, "the same"},
     {"polargrad.coefficients", NULL, "the same"},
     {"comm.context", NULL, "wants as many ranks: tests/comm/context.sh"},

@@ -1225,6 +1225,33 @@ START_TEST(adamuon_begins_with_signs)
 }
 END_TEST
 
+/* A gradient that does not change has NAMO's alpha 1 at every step: it is Muon. Of one that turns about, alpha is small. */
+START_TEST(namo_of_a_constant_gradient_is_muon)
+{
+  for (int turns = 0; turns < 2; turns++) {
+    struct bench muon, namo;
+    struct bench *both[] = {&muon, &namo};
+    open_bench_on(kinds[_i], &muon, "muon", "muon.nesterov=0 muon.momentum=0.9 muon.coefficients=svd", 2);
+    open_bench_on(kinds[_i], &namo, "namo", "namo.momentum=0.9 namo.beta2=0.8 namo.coefficients=svd", 1);
+    for (int b = 0; b < 2; b++)
+      for (int step = 0; step < 4; step++) {
+        draw(both[b], &both[b]->model.params.grads, 0, turns && step % 2 ? -0.1 : 0.1);
+        update_values(both[b], step);
+      }
+    for (int i = 0; i < muon.model.params.count; i++) {
+      const struct param *p = muon.model.params.list[i];
+      if (p->kind != PARAM_MATRIX) continue;
+      const double size = rms_of(&namo, direction_of(param(&namo, p->name)));
+      if (turns)
+        ck_assert_double_lt(size, 0.2 * 0.2);
+      else
+        ck_assert_double_lt(apart(&namo, &muon, p->name), 1e-5);
+    }
+    close_bench(&muon), close_bench(&namo);
+  }
+}
+END_TEST
+
 /* PolarGrad is Muon, without its scale, times the sum of the momentum's singular values; a gradient of half the size
    has half the step. */
 START_TEST(polargrad_is_muon_times_the_nuclear_norm)
@@ -1863,6 +1890,7 @@ int main(void)
   tcase_add_loop_test(tests, normuon_on_equal_rows_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, relatives_by_head, 0, KINDS);
   tcase_add_loop_test(tests, adamuon_begins_with_signs, 0, KINDS);
+  tcase_add_loop_test(tests, namo_of_a_constant_gradient_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, polargrad_is_muon_times_the_nuclear_norm, 0, KINDS);
   tcase_add_loop_test(tests, soap_in_unit_bases_is_adam, 0, KINDS);
   tcase_add_loop_test(tests, soap_bases, 0, KINDS);
