@@ -1225,7 +1225,7 @@ START_TEST(adamuon_begins_with_signs)
 }
 END_TEST
 
-/* Of a gradient that does not change NAMO's alpha is 1 at every step: it is Muon. Of one that turns about it is small. */
+/* Of a gradient that does not change NAMO's alpha is 1: it is Muon. Of one that turns about alpha is small. */
 START_TEST(namo_of_a_constant_gradient_is_muon)
 {
   for (int turns = 0; turns < 2; turns++) {
