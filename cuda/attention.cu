@@ -60,6 +60,7 @@ template <int EACH> struct by_units {
     ROWS = 4,
     COLS = 4,
     SUMS = EACH,
+    BLOCKS = EACH <= 2 ? 2 : 1, /* on a multiprocessor at once; a few registers are spilt for it */
     SHARE = 16,
     Y_LD = 16 * EACH + 4
   };
@@ -175,6 +176,7 @@ template <int EACH, int PER> struct by_cores {
     ROWS = 2,
     COLS = 16,
     SUMS = 4 * EACH,
+    BLOCKS = 1,
     SHARE = 4,
     WIDTH = 16 * EACH,
     Y_LD = WIDTH + 4 * PER /* lanes meet 32 banks, as they do in rows of words + 4 */
@@ -359,7 +361,7 @@ static __device__ inline struct query query_of(const struct cuda_attention &x, i
 }
 
 template <int WAY, class BY>
-static __global__ void __launch_bounds__(BY::THREADS, 1)
+static __global__ void __launch_bounds__(BY::THREADS, BY::BLOCKS)
   attention_kernel(struct guarded guard, struct cuda_attention x)
 {
   DYNAMIC_SHARED(float, shared);
@@ -506,7 +508,10 @@ static void launch_attention(const struct queue &q, const struct cuda_attention 
 }
 
 /* Of its own arrays: those of block_sum and block_max. */
-static constexpr size_t own_arrays(int way) { return way == FORWARD ? 32 * (sizeof(double) + sizeof(float)) : 0; }
+static constexpr size_t own_arrays(int way)
+{
+  return way == FORWARD ? 32 * (sizeof(double) + sizeof(float)) : 0;
+}
 static_assert(by_units<16>::bytes(FORWARD, 256, 256) + own_arrays(FORWARD) <= SHARED_MOST, "");
 static_assert(by_cores<8, 1>::bytes(TO_K, 128, 128) <= SHARED_MOST, "");
 static_assert(by_cores<8, 2>::bytes(FORWARD, 256, 128) + own_arrays(FORWARD) <= SHARED_MOST, "");
@@ -515,7 +520,8 @@ static_assert(by_cores<8, 2>::bytes(FORWARD, 256, 128) + own_arrays(FORWARD) <= 
 template <int WAY, int PER>
 static int launch_on_cores(const struct queue &q, const struct cuda_attention &x, long width)
 {
-  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) + own_arrays(WAY) > SHARED_MOST) return 0;
+  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) + own_arrays(WAY) > SHARED_MOST)
+    return 0;
   if (width <= 32)
     launch_attention<WAY, by_cores<2, PER>>(q, x);
   else if (width <= 64)

@@ -228,10 +228,10 @@ void device_wants_scratch(struct device *device, size_t bytes, size_t worker_byt
   if (each > device->worker_wanted) device->worker_wanted = each;
 }
 
-/* One block: the device's own, then each worker's. */
+/* One block: the device's own, then each worker's. A device with a queue makes no call on workers. */
 void device_settle_scratch(struct device *device)
 {
-  int workers = device->workers ? pool_threads(device->pool) : 0;
+  int workers = device->workers && !device->stream ? pool_threads(device->pool) : 0;
   size_t own = device->scratch_wanted, each = workers ? device->worker_wanted : 0;
   if (own <= device->scratch_bytes && (!workers || each <= device->workers[0].scratch_bytes)) return;
   if (device->scratch) device_put_back(device, device->scratch);

@@ -124,8 +124,8 @@ inline cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t ta, cubl
 inline cublasStatus_t multiply_batch(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m,
                                      int n, int k, const void *alpha, const void *a, cudaDataType a_type,
                                      int lda, long long next_a, const void *b, cudaDataType b_type, int ldb,
-                                     long long next_b, const void *beta, void *c, cudaDataType c_type, int ldc,
-                                     long long next_c, int count, cublasComputeType_t type,
+                                     long long next_b, const void *beta, void *c, cudaDataType c_type,
+                                     int ldc, long long next_c, int count, cublasComputeType_t type,
                                      cublasGemmAlgo_t algorithm)
 {
   const int size = a_type == CUDA_R_16BF ? 2 : 4;

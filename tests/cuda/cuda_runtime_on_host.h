@@ -424,8 +424,11 @@ inline cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *node, size_
   for (size_t i = 0; node && i < *count; i++) node[i] = &g->nodes[i];
   return cudaSuccess;
 }
-inline cudaError_t cudaGraphGetEdges(cudaGraph_t g, cudaGraphNode_t *from, cudaGraphNode_t *to, void *,
-                                     size_t *count)
+struct cudaGraphEdgeData {
+  int kind;
+};
+inline cudaError_t cudaGraphGetEdges(cudaGraph_t g, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                                     cudaGraphEdgeData *, size_t *count)
 {
   *count = 0;
   for (runtime_on_host::node &node : g->nodes)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# No kernel of maxlogit_cuda.so exceeds its limits of registers, stack and shared memory (resources.txt), nor spills.
+# No kernel of maxlogit_cuda.so exceeds its limits of registers, stack and shared memory (resources.txt), nor spills
+# registers where it may have no stack.
 cd "${top_builddir:-.}" || exit 99
 set -- cuda/*.gpu.log
 [ -f "$1" ] || { echo "skipped: no $1, which nvcc writes (make cuda)"; exit 77; }
@@ -23,7 +24,7 @@ cat "$@" | awk -v limits="${top_srcdir:-.}/tests/cuda/resources.txt" '
     if ($5 > limit[2]) complain("registers", $5, limit[2])
     if (stack > limit[3]) complain("bytes of stack", stack, limit[3])
     if (shared > limit[4]) complain("bytes of shared memory", shared, limit[4])
-    if (spilt) complain("bytes of spilt registers", spilt, 0)
+    if (spilt && !limit[3]) complain("bytes of spilt registers", spilt, 0)
   }
   END {
     for (i = 0; i < rows; i++) if (!seen[i]) { print "no kernel is of this row: " row[i]; bad = 1 }

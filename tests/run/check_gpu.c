@@ -85,6 +85,21 @@ START_TEST(late_is_the_same)
 }
 END_TEST
 
+/* Threads of the host take none of the GPU's memory. */
+START_TEST(scratch_is_for_the_device_alone)
+{
+  enum { BYTES = 1 << 20 };
+  struct device *device;
+  struct error e = {0};
+  ck_assert_msg(!device_open(&device, "cuda", 8, &e), "%s", e.text);
+  const size_t before = device->given;
+  device_wants_scratch(device, BYTES, BYTES);
+  device_settle_scratch(device);
+  ck_assert_uint_lt(device->given - before, 2 * BYTES);
+  device_close(device);
+}
+END_TEST
+
 /* Weights as if each had been rounded once more, up or down. */
 static void disturb(struct trainer *t, int sample)
 {
@@ -512,6 +527,7 @@ int main(void)
     tcase_add_checked_fixture(k, make_folder, remove_folder);
     if (on_host) tcase_add_checked_fixture(k, ways[i].setup, NULL);
     tcase_add_loop_test(k, late_is_the_same, 0, most);
+    tcase_add_test(k, scratch_is_for_the_device_alone);
     if (i == 0) tcase_add_loop_test(k, as_on_the_cpu, 0, most);
     tcase_add_test(k, resumed);
     tcase_add_test(k, replay_is_call_by_call);

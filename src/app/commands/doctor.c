@@ -100,8 +100,8 @@ static void print_gpu(const struct gpu *g)
   print_line(NULL, "gpu", text);
   if (*g->lacks) return;
   snprintf(text, sizeof text,
-           "%s, %d MHz, %s; a context in %.2f s, a first graph in %.3f s, then %.2f us per empty launch", g->mode,
-           g->megahertz, g->blas, g->context_seconds, g->graph_seconds, g->node_seconds * 1e6);
+           "%s, %d MHz, %s; a context in %.2f s, a first graph in %.3f s, then %.2f us per empty launch",
+           g->mode, g->megahertz, g->blas, g->context_seconds, g->graph_seconds, g->node_seconds * 1e6);
   print_line(NULL, "", text);
 }
 
