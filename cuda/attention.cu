@@ -508,10 +508,7 @@ static void launch_attention(const struct queue &q, const struct cuda_attention 
 }
 
 /* Of its own arrays: those of block_sum and block_max. */
-static constexpr size_t own_arrays(int way)
-{
-  return way == FORWARD ? 32 * (sizeof(double) + sizeof(float)) : 0;
-}
+static constexpr size_t own_arrays(int way) { return way == FORWARD ? 32 * (sizeof(double) + sizeof(float)) : 0; }
 static_assert(by_units<16>::bytes(FORWARD, 256, 256) + own_arrays(FORWARD) <= SHARED_MOST, "");
 static_assert(by_cores<8, 1>::bytes(TO_K, 128, 128) <= SHARED_MOST, "");
 static_assert(by_cores<8, 2>::bytes(FORWARD, 256, 128) + own_arrays(FORWARD) <= SHARED_MOST, "");
@@ -520,8 +517,7 @@ static_assert(by_cores<8, 2>::bytes(FORWARD, 256, 128) + own_arrays(FORWARD) <= 
 template <int WAY, int PER>
 static int launch_on_cores(const struct queue &q, const struct cuda_attention &x, long width)
 {
-  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) + own_arrays(WAY) > SHARED_MOST)
-    return 0;
+  if (width > 128 || by_cores<8, PER>::bytes(WAY, x.dim, x.value_dim) + own_arrays(WAY) > SHARED_MOST) return 0;
   if (width <= 32)
     launch_attention<WAY, by_cores<2, PER>>(q, x);
   else if (width <= 64)

@@ -67,8 +67,7 @@ static int find_functions(struct blas *b)
 }
 
 /* y = x in bf16, packed, blockIdx.y of them, `next` numbers apart in x; a NaN stays one. */
-static __global__ void narrow_kernel(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld,
-                                     long next)
+static __global__ void narrow_kernel(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld, long next)
 {
   const long step = (long)gridDim.x * blockDim.x, count = rows * cols;
   x += blockIdx.y * next, y += blockIdx.y * count;
@@ -108,8 +107,7 @@ static int multiply(void *handle, void *stream, const struct cuda_product *p)
     if (bf16) {
       __nv_bfloat16 *to = (__nv_bfloat16 *)((char *)p->narrow + (size_t)r * p->stride),
                     *after = to + (p->batch * rows_a * cols_a + 31) / 32 * 32;
-      const int twice =
-        x == y && rows_a == rows_b && cols_a == cols_b && p->lda == p->ldb && next_x == next_y;
+      const int twice = x == y && rows_a == rows_b && cols_a == cols_b && p->lda == p->ldb && next_x == next_y;
       x = narrowed(to, (const float *)x, rows_a, cols_a, p->lda, p->batch, p->next_a, queue);
       y = twice ? x : narrowed(after, (const float *)y, rows_b, cols_b, p->ldb, p->batch, p->next_b, queue);
       next_x = rows_a * cols_a, next_y = rows_b * cols_b;
@@ -121,8 +119,8 @@ static int multiply(void *handle, void *stream, const struct cuda_product *p)
       p->batch == 1
         ? b->cublasGemmEx_(b->handle, tb, ta, m, n, k, &p->alpha, y, in, ldy, x, in, ldx, &p->beta, c,
                            CUDA_R_32F, (int)p->ldc, type, CUBLAS_GEMM_DEFAULT)
-        : b->cublasGemmStridedBatchedEx_(b->handle, tb, ta, m, n, k, &p->alpha, y, in, ldy, next_y, x, in,
-                                         ldx, next_x, &p->beta, c, CUDA_R_32F, (int)p->ldc, p->next_c,
+        : b->cublasGemmStridedBatchedEx_(b->handle, tb, ta, m, n, k, &p->alpha, y, in, ldy, next_y, x, in, ldx,
+                                         next_x, &p->beta, c, CUDA_R_32F, (int)p->ldc, p->next_c,
                                          (int)p->batch, type, CUBLAS_GEMM_DEFAULT);
     if (status == CUBLAS_STATUS_SUCCESS) continue;
     REQUIRE(r == 0); /* those before are done: what adds to c must not begin again */
@@ -261,8 +259,8 @@ void cuda_limits_measure(struct device *device, struct cuda_limits *l)
     LAUNCH(noise_kernel, (unsigned)ceil_div(count, 16384), 256, 0, stream, x[i], count);
   }
   for (int i = 0; i < 2; i++)
-    narrow[i] =
-      narrowed((__nv_bfloat16 *)device->get(device, bytes / 2), x[i], LIMIT, LIMIT, LIMIT, 1, 0, stream);
+    narrow[i] = narrowed((__nv_bfloat16 *)device->get(device, bytes / 2), x[i], LIMIT, LIMIT, LIMIT, 1, 0,
+                         stream);
   l->fp32 = product_rate(b, stream, x[0], x[1], x[2], CUDA_R_32F, CUBLAS_COMPUTE_32F);
   l->tf32 = product_rate(b, stream, x[0], x[1], x[2], CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
   l->bf16 =

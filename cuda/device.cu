@@ -499,8 +499,7 @@ static long longest_path(cudaGraph_t graph, size_t count)
   long *depth = (long *)calloc(count + 1, sizeof *depth), longest = count > 0;
   REQUIRE(node && depth);
   CHECK(cudaGraphGetNodes(graph, node, &count));
-  if (edges)
-    CHECK(graph_edges(graph, from, to, &edges)); /* of none it must not be asked with places for them */
+  if (edges) CHECK(graph_edges(graph, from, to, &edges)); /* of none it must not be asked with places for them */
   std::sort(node, node + count);
   auto place = [&](cudaGraphNode_t n) { return std::lower_bound(node, node + count, n) - node; };
   for (int more = 1; more;) {

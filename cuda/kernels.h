@@ -12,7 +12,7 @@ extern "C" {
    before it is known whether it ends well (device.cu). */
 void cuda_launched(const void *kernel, dim3 block, size_t bytes, cudaStream_t);
 #define LAUNCH(kernel, grid, block, bytes, stream, ...) \
-  ((kernel) < < < grid, block, bytes, stream >>> (__VA_ARGS__), \
+  ((kernel)<<<grid, block, bytes, stream>>>(__VA_ARGS__), \
    cuda_launched((const void *)(kernel), dim3(block), bytes, stream))
 #define DYNAMIC_SHARED(type, name) \
   extern __shared__ float4 cuda_dynamic_shared[]; \

@@ -27,8 +27,7 @@ struct cuda_product {
 };
 static inline size_t cuda_narrow_bytes(long batch, long m, long n, long k)
 {
-  return 2 * ((size_t)(batch * m * k + 31) / 32 * 32 +
-              (size_t)(batch * n * k)); /* b begins on a place of its own */
+  return 2 * ((size_t)(batch * m * k + 31) / 32 * 32 + (size_t)(batch * n * k)); /* b begins on a place of its own */
 }
 struct cuda_blas {
   void *handle;

@@ -4,9 +4,8 @@
 #include "cuda/score.h"
 
 struct pointwise {
-  view q, k, v, o, do_, dq, dk, dv, factors, limit,
-    seen;                /* seen [N H, 4]: what the statistics get from a row */
-  ints start, end, slot; /* slot: over a cache */
+  view q, k, v, o, do_, dq, dk, dv, factors, limit, seen; /* seen [N H, 4]: what the statistics get from a row */
+  ints start, end, slot;                                  /* slot: over a cache */
   long heads, groups, length, news, dim, value_dim, scaled; /* news: new positions of a sequence */
   int cap;
   float scale;

@@ -36,7 +36,7 @@ template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
     A_LOADS = M * K / THREADS,
     B_LOADS = N * K / THREADS,
     STAGE = K * (A_LD + B_LD),
-    SUMS = GROUPS > 1 ? GROUPS *M *N : 0,
+    SUMS = GROUPS > 1 ? GROUPS * M * N : 0,
     WORDS = 2 * STAGE > SUMS ? 2 * STAGE : SUMS,
     BYTES = 4 * WORDS
   };
@@ -58,12 +58,7 @@ struct cuda_place {
   int row, k;
 };
 template <int SIZE, int DEPTH, int THREADS> struct carrier {
-  enum {
-    LOADS = SIZE * DEPTH / THREADS,
-    WIDE = DEPTH / 8,
-    DOWN = THREADS / 32 / WIDE * 4,
-    ALONG = THREADS / SIZE
-  };
+  enum { LOADS = SIZE * DEPTH / THREADS, WIDE = DEPTH / 8, DOWN = THREADS / 32 / WIDE * 4, ALONG = THREADS / SIZE };
   const float *from; /* number 0 of the next tile */
   long apart;        /* numbers from one to the next along k */
   long ld;
@@ -338,11 +333,13 @@ template <class T> static dim3 grid_of(const struct queue &q, const struct tiled
 
 template <class T> static void launch_product(const struct queue &q, const struct tiled_product &p)
 {
+  static_assert((int)T::BYTES <= (int)SHARED_GIVEN, "");
   LAUNCH(product_kernel<T>, grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
 }
 
 template <class T> static void launch_core_product(const struct queue &q, const struct tiled_product &p)
 {
+  static_assert((int)T::BYTES <= (int)SHARED_GIVEN, "");
   if (q.device->math == MATH_BF16)
     LAUNCH((core_product_kernel<T, 2>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
   else
@@ -401,28 +398,28 @@ static int by_library(struct device *device, const struct tiled_product *p, cons
     before.y = x->c, before.x = x->d;
     device->ops.copy(device, &before);
   }
-  struct cuda_product call = {
-    p->a.data,
-    p->b.data,
-    p->c.data,
-    p->m,
-    p->n,
-    p->k,
-    p->a.ld,
-    p->b.ld,
-    p->c.ld,
-    p->ta,
-    p->tb,
-    p->alpha,
-    p->add || x->d ? 1.0f : 0.0f,
-    device->runs,
-    device->stride,
-    math,
-    math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(1, p->m, p->n, p->k)) : NULL,
-    1,
-    0,
-    0,
-    0};
+  struct cuda_product call = {p->a.data,
+                              p->b.data,
+                              p->c.data,
+                              p->m,
+                              p->n,
+                              p->k,
+                              p->a.ld,
+                              p->b.ld,
+                              p->c.ld,
+                              p->ta,
+                              p->tb,
+                              p->alpha,
+                              p->add || x->d ? 1.0f : 0.0f,
+                              device->runs,
+                              device->stride,
+                              math,
+                              math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(1, p->m, p->n, p->k))
+                                                : NULL,
+                              1,
+                              0,
+                              0,
+                              0};
   return !blas->product(blas->handle, device->stream, &call);
 }
 
@@ -754,8 +751,7 @@ struct symmetric_each {
 };
 
 /* The lanes' products, where a library is worth it: they lie in work space, which no guard protects. */
-static const struct cuda_blas *library_for_lanes(const struct device *device, long batch, long m, long n,
-                                                 long k)
+static const struct cuda_blas *library_for_lanes(const struct device *device, long batch, long m, long n, long k)
 {
   const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
   return (double)batch * (double)m * (double)n * (double)k >= WORTH_A_LIBRARY / 4 ? blas : NULL;
@@ -771,27 +767,13 @@ static void multiply_lanes(const struct queue &q, const struct cuda_schulz &s, c
   p.tb = b_turned, p.symmetric = symmetric, p.diagonal = diagonal, p.alpha = 1, p.batch = batch;
   p.next_a = p.next_b = p.next_c = s.work.ld;
   const struct cuda_blas *blas = library_for_lanes(q.device, batch, p.m, p.n, p.k);
-  const struct cuda_product call = {a.data,
-                                    b.data,
-                                    c.data,
-                                    p.m,
-                                    p.n,
-                                    p.k,
-                                    a.ld,
-                                    b.ld,
-                                    c.ld,
-                                    0,
-                                    b_turned,
-                                    1,
-                                    0,
-                                    (int)q.runs,
-                                    q.device->stride,
-                                    q.device->math,
-                                    narrow,
-                                    batch,
-                                    p.next_a,
-                                    p.next_b,
-                                    p.next_c};
+  const struct cuda_product call = {a.data,   b.data,         c.data,
+                                    p.m,      p.n,            p.k,
+                                    a.ld,     b.ld,           c.ld,
+                                    0,        b_turned,       1,
+                                    0,        (int)q.runs,    q.device->stride,
+                                    q.device->math, narrow,   batch,
+                                    p.next_a, p.next_b,       p.next_c};
   if (!blas || blas->product(blas->handle, q.device->stream, &call)) {
     multiply_by(q, p);
   } else if (symmetric) {
@@ -803,10 +785,7 @@ static void multiply_lanes(const struct queue &q, const struct cuda_schulz &s, c
 }
 
 /* Numbers in double for the sums of squares, then room for operands in bf16. */
-static long schulz_parts(const struct newton_schulz_args *x)
-{
-  return ceil_div(x->rows * x->cols, SCHULZ_PART);
-}
+static long schulz_parts(const struct newton_schulz_args *x) { return ceil_div(x->rows * x->cols, SCHULZ_PART); }
 static size_t schulz_sums(const struct newton_schulz_args *x)
 {
   const long places = x->place->rows * x->place->cols, lanes = x->work->rows;
@@ -816,8 +795,7 @@ static size_t newton_schulz_scratch(const struct device *device, const void *arg
 {
   const struct newton_schulz_args *x = (const struct newton_schulz_args *)args;
   const long m = x->rows < x->cols ? x->rows : x->cols, n = x->rows < x->cols ? x->cols : x->rows,
-             places = x->place->rows * x->place->cols,
-             batch = places < x->work->rows ? places : x->work->rows;
+             places = x->place->rows * x->place->cols, batch = places < x->work->rows ? places : x->work->rows;
   if (schulz_in_a_block(device, x)) return 0;
   const int narrow = device->math == MATH_BF16 && library_for_lanes(device, batch, m, n, n);
   return (schulz_sums(x) + 255) / 256 * 256 + (narrow ? cuda_narrow_bytes(batch, m, m, n) : 0);
@@ -856,7 +834,8 @@ static void newton_schulz(struct device *device, const struct newton_schulz_args
       for (long i = 0; i < more; i++) {
         long row = step + i < coefficients.rows ? step + i : coefficients.rows - 1;
         const view &h = lane[i ? 4 : at];
-        multiply_lanes(q, s, h, r, r, 1, 1, coefficients.data + row * coefficients.ld, batch, narrow);
+        multiply_lanes(q, s, h, r, r, 1, 1, coefficients.data + row * coefficients.ld, batch,
+                       narrow);
         if (i + 1 < more) {
           multiply_lanes(q, s, lane[room], r, h, 0, 1, NULL, batch, narrow);
           multiply_lanes(q, s, r, lane[room], h, 0, 1, NULL, batch, narrow);

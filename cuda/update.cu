@@ -59,7 +59,8 @@ struct row_moment_row {
    and its row NaN" */
 static void row_moment(struct device *device, const struct row_moment_args *x)
 {
-  each_row(device, x->x->rows, x->x->cols, row_moment_row{VIEW(x->x), VIEW(x->v), VIEW(x->b2), VIEW(x->eps)});
+  each_row(device, x->x->rows, x->x->cols,
+           row_moment_row{VIEW(x->x), VIEW(x->v), VIEW(x->b2), VIEW(x->eps)});
 }
 
 extern "C" void ops_cuda_update(struct ops *ops)

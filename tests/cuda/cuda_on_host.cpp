@@ -82,7 +82,7 @@ template <int WAY> static const void *attention_of(int each, int per)
 }
 extern "C" const void *cuda_on_host_attention(int made, int each, int per)
 {
-  return made == 0   ? attention_of<FORWARD>(each, per)
+  return made == 0 ? attention_of<FORWARD>(each, per)
          : made == 1 ? attention_of<TO_Q>(each, per)
          : made == 2 ? attention_of<TO_K>(each, per)
                      : attention_of<TO_V>(each, per);

@@ -45,8 +45,7 @@ static std::map<const void *, const entry *> in_program()
     if (known != by_name().end()) found[__executable_start + at] = known->second;
   }
   if (!symbols || pclose(symbols) || found.size() < by_name().size()) {
-    fprintf(stderr, "ptx_on_host: the program has %zu of %zu kernels of the PTX\n", found.size(),
-            by_name().size());
+    fprintf(stderr, "ptx_on_host: the program has %zu of %zu kernels of the PTX\n", found.size(), by_name().size());
     exit(99);
   }
   return found;

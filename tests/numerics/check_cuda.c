@@ -72,8 +72,8 @@ static struct device *reference_for(double products)
 }
 
 /* device.math in products: what comes out is that of inputs rounded before, summed as before, whichever way they
-   lie, in tiles of every size. In two orders of threads: the same bits. NVIDIA's library rounds to the nearest, too, but
-   a tie in its own way: one of 8192 inputs. */
+   lie, in tiles of every size. In two orders of threads: the same bits. NVIDIA's library rounds to the nearest, too,
+   but a tie in its own way: one of 8192 inputs. */
 static const struct rounded_product {
   long m, n, k;
 } rounded_products[] = {

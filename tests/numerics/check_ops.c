@@ -217,8 +217,8 @@ static int has_library(const struct device *device)
 #endif
 }
 
-/* A library of products does not: there what is guarded is computed by the device's own kernels, with other bits. But of
-   newton_schulz only the work space is computed, whatever the guard. */
+/* A library of products does not: there what is guarded is computed by the device's own kernels, with other bits. But
+   of newton_schulz only the work space is computed, whatever the guard. */
 static int knows_guards(const struct device *device, enum op op)
 {
   return !has_library(device) || op == OP_newton_schulz;

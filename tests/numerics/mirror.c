@@ -1,5 +1,5 @@
-/* mirror.c - a GPU for tests whose numbers lie in the host's memory: every call takes along what its tensors hold there,
-   and brings it back */
+/* mirror.c - a GPU for tests whose numbers lie in the host's memory: every call takes along what its tensors hold
+   there, and brings it back */
 #include "check_ops.h"
 #include "numerics/cuda_plugin.h"
 #include <stdlib.h>
