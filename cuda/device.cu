@@ -94,12 +94,14 @@ static int synchronous(void)
 }
 
 static const struct device *latest; /* that was told anything: one a program */
+static const struct device *latest_device(void) { return __atomic_load_n(&latest, __ATOMIC_RELAXED); }
 
 /* What fails on a GPU once it runs is not to be mended here; files on disk are whole at any instant. */
 static void check(cudaError_t error, const char *what)
 {
   if (error == cudaSuccess) return;
-  const char *op = latest ? latest->op_now : NULL;
+  const struct device *device = latest_device();
+  const char *op = device ? device->op_now : NULL;
   message("device=cuda: %s: %s%s%s%s", what, cudaGetErrorString(error), op ? "; the last operation: " : "",
           op ? op : "", synchronous() ? "" : "; MAXLOGIT_CUDA_SYNC=1 stops at the kernel that fails");
   _exit(STATUS_FAIL);
@@ -152,7 +154,10 @@ void cuda_launched(const void *kernel, dim3 block, size_t bytes, cudaStream_t st
   static const char *const file = getenv("MAXLOGIT_CUDA_KERNELS");
   __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
   if (file) write_facts(file, kernel, block, bytes);
-  if (!synchronous()) return;
+  cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+  if (!synchronous() || cudaStreamIsCapturing(stream, &captured) != cudaSuccess ||
+      captured != cudaStreamCaptureStatusNone)
+    return;
   cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
   if (error == cudaSuccess) return;
@@ -433,7 +438,7 @@ extern "C" void *device_scratch(struct device *device, size_t bytes)
 static void cuda_enter(struct device *device)
 {
   struct cuda *c = cuda_of(device);
-  latest = device;
+  __atomic_store_n(&latest, (const struct device *)device, __ATOMIC_RELAXED);
   pthread_mutex_lock(&c->lock);
   if (!c->capturing) flush(c);
   pthread_mutex_unlock(&c->lock);
@@ -479,9 +484,13 @@ static void cuda_branch(struct device *device, int branch)
 /* With what some of cuBLAS's kernels say beside an edge: without room for that they may not be asked for. */
 static cudaError_t graph_edges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *count)
 {
-#if CUDART_VERSION >= 13000
+#if CUDART_VERSION >= 12030
   cudaGraphEdgeData *beside = from ? (cudaGraphEdgeData *)calloc(*count + 1, sizeof *beside) : NULL;
+#if CUDART_VERSION >= 13000
   const cudaError_t error = cudaGraphGetEdges(graph, from, to, beside, count);
+#else
+  const cudaError_t error = cudaGraphGetEdges_v2(graph, from, to, beside, count);
+#endif
   free(beside);
   return error;
 #else
@@ -651,19 +660,24 @@ static void examine(struct gpu *gpu)
   enum { NODES = 100, REPLAYS = 50 };
   static const char *const modes[] = {"shared", "exclusive", "prohibited", "exclusive to a process"};
   int mode = 0, kilohertz = 0;
-  double began = seconds_now();
   cudaStream_t stream;
   cudaGraph_t graph;
   cudaGraphExec_t kept;
   struct cuda_blas blas = {};
-  CHECK(cudaSetDevice(0));
-  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  gpu->context_seconds = seconds_now() - began;
   if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, 0) == cudaSuccess && mode >= 0 && mode < 4)
     snprintf(gpu->mode, sizeof gpu->mode, "%s", modes[mode]);
   if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, 0) == cudaSuccess)
     gpu->megahertz = kilohertz / 1000;
   cudaGetLastError();
+  double began = seconds_now();
+  cudaError_t error = cudaSetDevice(0);
+  if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  gpu->context_seconds = seconds_now() - began;
+  if (error != cudaSuccess) { /* it is busy, or others have it */
+    snprintf(gpu->lacks, sizeof gpu->lacks, "%s (%s): %s", gpu->name, gpu->mode, cudaGetErrorString(error));
+    cudaGetLastError();
+    return;
+  }
   cuda_blas_open(&blas, gpu->blas, sizeof gpu->blas);
   cuda_blas_file(&blas, gpu->blas, sizeof gpu->blas);
   cuda_blas_close(&blas);
@@ -708,6 +722,7 @@ static void cuda_close(struct device *device)
   CHECK(cudaStreamDestroy(c->down));
   pthread_mutex_destroy(&c->lock);
   free(c);
+  if (latest_device() == device) __atomic_store_n(&latest, (const struct device *)NULL, __ATOMIC_RELAXED);
 }
 
 /* An operation without a kernel would be found by a crash in the middle of a run. */
@@ -773,10 +788,9 @@ static int open_device(struct device *device, struct error *e)
   device->upload = cuda_upload, device->download = cuda_download;
   device->fetch = cuda_fetch, device->mark = cuda_mark, device->reach = cuda_reach;
   device->enter = cuda_enter, device->leave = cuda_leave;
-  if (!synchronous()) {
-    device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay;
-    device->forget = cuda_forget, device->branch = cuda_branch;
-  }
+  device->begin = cuda_begin, device->end = cuda_end, device->replay = cuda_replay;
+  device->forget = cuda_forget, device->branch = cuda_branch;
+  device->one_by_one = synchronous();
   device->wait = cuda_wait, device->stamp = cuda_stamp, device->times = cuda_times;
   device->close = cuda_close;
   device->ahead = 4;

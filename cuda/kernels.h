@@ -263,7 +263,7 @@ static __global__ void columns_kernel(struct guarded guard, long rows, long cols
 {
   DYNAMIC_SHARED(double, shared); /* [8, 32] */
   if (guard.off()) return;
-  long column = (long)blockIdx.x * 32 + threadIdx.x, from = (long)blockIdx.y * SUM_ROWS;
+  long column = (long)blockIdx.y * 32 + threadIdx.x, from = (long)blockIdx.x * SUM_ROWS;
   long to = from + SUM_ROWS < rows ? from + SUM_ROWS : rows;
   double sum = 0;
   UNROLL_BY(4) /* what is loaded waits together */
@@ -274,7 +274,7 @@ static __global__ void columns_kernel(struct guarded guard, long rows, long cols
   sum = 0;
   for (int k = 0; k < (int)blockDim.y; k++) sum += shared[k * 32 + threadIdx.x];
   if (part.data)
-    part.at(0, blockIdx.y * cols + column) = sum;
+    part.at(0, (long)blockIdx.x * cols + column) = sum;
   else
     done(column, sum);
 }
@@ -304,7 +304,7 @@ template <class F, class G> static void sum_columns(struct device *device, long 
   long pieces = ceil_div(rows, SUM_ROWS);
   view_of<double> part = {};
   if (pieces > 1) part = scratch<double>(device, column_parts_of(rows, cols));
-  dim3 grid((unsigned)ceil_div(cols, 32), (unsigned)pieces, q.runs), block(32, 8);
+  dim3 grid((unsigned)pieces, (unsigned)ceil_div(cols, 32), q.runs), block(32, 8); /* there are 2^31 - 1 in x alone */
   LAUNCH((columns_kernel<F, G>), grid, block, 8 * 32 * sizeof(double), q.stream, q.guard, rows, cols, f, part,
          done);
   if (pieces > 1) each(device, 1, cols, column_parts<G>{pieces, cols, part, done});

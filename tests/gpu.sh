@@ -10,9 +10,9 @@ if [ ! -f "$MAXLOGIT_CUDA" ] || [ -n "$lacks" ]; then
   echo "check-gpu: SKIPPED: ${lacks:-no plug-in was built}"
   exit 77
 fi
-failed=0
+failed=0 passed=0
 try() {
-  if "$@"; then echo "check-gpu: passed: $*"
+  if "$@"; then echo "check-gpu: passed: $*"; passed=$((passed + 1))
   elif [ $? = 77 ]; then echo "check-gpu: SKIPPED: $*"
   else echo "check-gpu: FAILED: $*"; failed=1
   fi
@@ -67,6 +67,7 @@ if [ "${1:-}" = quick ]; then
   beside() { begin "$@" & }
   tests beside
   operations=$(tests/numerics/check_ops --list)
+  [ -n "$operations" ] || { echo "check-gpu: FAILED: check_ops names no operation"; failed=1; }
   lane() { # NUMBER: its share of the operations, one after another
     at=0
     for operation in $operations; do
@@ -103,4 +104,5 @@ for tool in memcheck racecheck initcheck; do
     echo "check-gpu: SKIPPED: compute-sanitizer --tool $tool is not installed"
   fi
 done
+[ $passed -gt 0 ] || [ $failed = 1 ] || exit 77 # nothing but skipped
 exit $failed

@@ -88,7 +88,7 @@ static void run_all(struct program *const *all, int count)
   REQUIRE(p->planned);
   device_settle_scratch(p->device);
   /* The first time call by call: what a device does but once is then done. */
-  if (p->kept && p->ran++ && !p->device->op_seconds) {
+  if (p->kept && p->ran++ && !p->device->op_seconds && !p->device->one_by_one) {
     run_kept(all, count);
     return;
   }

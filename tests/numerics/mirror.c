@@ -30,7 +30,7 @@ static int extents_of(struct extent e[FIELDS], struct tensor *const *tensor, con
 {
   int extents = 0;
   for (int i = 0; i < count; i++) {
-    if (!tensor[i]) continue;
+    if (!tensor[i] || !tensor[i]->rows || !tensor[i]->cols) continue;
     struct extent all = {(char *)tensor[i]->data, end_of(tensor[i]), NULL, is_written(field[i].kind)};
     for (int k = 0; k < extents; k++) {
       if (all.from >= e[k].to || e[k].from >= all.to) continue;
@@ -72,7 +72,7 @@ static void run_there(struct device *device, enum op op, const void *args)
     at += (n / GRAIN + 2) * GRAIN;
   }
   for (int i = 0; i < count; i++) {
-    if (!tensor[i]) continue;
+    if (!tensor[i] || !tensor[i]->rows || !tensor[i]->cols) continue;
     int k = 0;
     while ((char *)tensor[i]->data < extent[k].from || (char *)tensor[i]->data >= extent[k].to) k++;
     copy[i] = *tensor[i];
@@ -80,6 +80,7 @@ static void run_there(struct device *device, enum op op, const void *args)
     ((struct tensor **)&there)[i] = &copy[i];
   }
   gpu->math = device->math;
+  gpu->wait(gpu); /* what was uploaded is told, and not counted */
   const long before = cuda_plugin(NULL)->launches();
   op_run(gpu, op, &there);
   ck_assert_msg(cuda_plugin(NULL)->launches() > before, "%s has launched nothing", op_name(op));

@@ -13,7 +13,7 @@ struct adamuon_options {
 static const struct option_row rows[] = {
   REAL_ROW(struct adamuon_options, momentum, "0.95", 0, 1, "1", "decay of the momentum", 0),
   REAL_ROW(struct adamuon_options, beta2, "0.95", 0, 0.999999, "1", "decay of the second moment", 0),
-  REAL_ROW(struct adamuon_options, eps, "1e-8", 0, 1, "1", "added to the root of the second moment", 0),
+  REAL_ROW(struct adamuon_options, eps, "1e-8", 1e-30, 1, "1", "added to the root of the second moment", 0),
   COEFFICIENTS_ROW(struct adamuon_options),
   REAL_ROW(struct adamuon_options, rms, "0.2", 0, 1e6, "1", "RMS of the update", 0),
   PER_HEAD_ROW(struct adamuon_options),

@@ -16,7 +16,7 @@ static const struct option_row rows[] = {
   REAL_ROW(struct normuon_options, momentum, "0.95", 0, 1, "1", "decay of the momentum", 0),
   BOOL_ROW(struct normuon_options, nesterov, "1", "Nesterov momentum: gradient + momentum * M", 0),
   REAL_ROW(struct normuon_options, beta2, "0.95", 0, 0.999999, "1", "decay of the rows' second moment", 0),
-  REAL_ROW(struct normuon_options, eps, "1e-8", 0, 1, "1", "added to the root of the second moment", 0),
+  REAL_ROW(struct normuon_options, eps, "1e-8", 1e-30, 1, "1", "added to the root of the second moment", 0),
   COEFFICIENTS_ROW(struct normuon_options),
   REAL_ROW(struct normuon_options, rms, "0.2", 0, 1e6, "1", "RMS of the update", 0),
   PER_HEAD_ROW(struct normuon_options),
