@@ -30,6 +30,9 @@ put() { # FILE ...: at the same place, from here or from the sources
 put maxlogit $tests tests/golden tests/gpu.sh tests/pytorch cuda/measure.sh experiments/01-four-presets/sweep.conf LICENSE
 cp -L "$plugin" "$top/maxlogit_cuda.so"
 sh "$source/cuda/kernels.sh" "$plugin" >"$top/cuda/kernels"
+# shellcheck disable=SC2086 # a list of files
+for file in maxlogit "$plugin" $tests; do objdump -T "$file"; done 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -uV |
+  tail -n 1 | cut -d_ -f2 >"$top/lib/glibc"
 for file in maxlogit $tests; do strip "$top/$file"; done
 strip --strip-unneeded "$top/maxlogit_cuda.so"
 
@@ -86,6 +89,11 @@ cat >start <<'END'
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 MEASURE=${MEASURE:-$PWD/measure}
 cd "$here" || exit 1
+wanted=$(cat lib/glibc) here_is=$(getconf GNU_LIBC_VERSION 2>/dev/null | cut -d' ' -f2)
+if [ -n "$here_is" ] && [ "$(printf '%s\n' "$wanted" "$here_is" | sort -V | head -n 1)" != "$wanted" ]; then
+  echo "start: this machine has glibc $here_is; the programs here need $wanted" >&2
+  exit 2
+fi
 # cuBLAS is large, and not here: that of CUDA, or the one that PyTorch's packages have
 for library in /usr/local/cuda/lib64 $(${PYTHON:-python3} -c '
 import glob, sysconfig

@@ -120,7 +120,7 @@ export MAXLOGIT_CUDA
 doctor=$($program doctor --json 2>&1)
 lacks=$(echo "$doctor" | sed -n 's/.*"gpu_lacks": "\(.*\)".*/\1/p')
 if [ -n "$lacks" ] || ! echo "$doctor" | grep -q '"gpu": "'; then
-  echo "measure.sh: SKIPPED: ${lacks:-no GPU that $program can use}"
+  echo "measure.sh: SKIPPED: ${lacks:-no GPU that $program can use}" | tee ${to:+"$to/log.txt"}
   exit 77
 fi
 mkdir -p "$kept" || exit 1

@@ -27,7 +27,7 @@ take() { # FILE ...: where they are
     mkdir -p "$root/$(dirname "$file")" && cp -L "$file" "$root/$file"
   done
 }
-for tool in sh sed grep awk date timeout nproc tee head tail cat mkdir mktemp rm mv dirname tr cut wc find sleep env ls sort; do
+for tool in sh sed grep awk date timeout nproc tee head tail cat mkdir mktemp rm mv dirname tr cut wc find sleep env ls sort seq comm; do
   path=$(readlink -f "$(command -v $tool)") || continue
   cp "$path" "$root/bin/$tool"
   # shellcheck disable=SC2046 # a list of files
@@ -44,7 +44,10 @@ grep -q 'gpu .*this CPU in the place of a GPU' "$root/tmp/handed/log.txt" || com
 grep -qE '^tiny +fp32 +1 +[0-9.]+ ' "$root/tmp/handed/table.txt" || complain "nothing was measured: $(cat "$folder/out")"
 # tests begin, too; what they do not finish is told
 inside /bin/env MEASURE=/tmp/m /tmp/maxlogit-gpu/start --to /tmp/handed check && complain "nothing takes so short"
-[ "$(grep -cE '^check-gpu: .*(OUT OF TIME|passed) after' "$root/tmp/handed/log.txt")" = 6 ] ||
-  complain "tests do not begin: $(cat "$root/tmp/handed/log.txt")"
+for name in identities device launch goldens trainer; do
+  grep -qE "^check-gpu: $name .*(OUT OF TIME|passed) after" "$root/tmp/handed/log.txt" ||
+    complain "$name does not begin: $(cat "$root/tmp/handed/log.txt")"
+done
+grep -qE '^check-gpu: [0-9]+ of [0-9]{2,} operations passed' "$root/tmp/handed/log.txt" || complain "no operation begins"
 grep -q 'libhdf5.*: libhdf5' "$root/tmp/maxlogit-gpu/lib/README" || complain "no licences: $(cat "$root/tmp/maxlogit-gpu/lib/README")"
 exit $status
