@@ -86,14 +86,14 @@ static int is_set(const char *variable)
   return value && *value && strcmp(value, "0") != 0;
 }
 
-/* For finding faults: the device is waited for after every launch, and calls are not kept for replay. */
+/* For finding faults: the host waits after every launch, and no graph is replayed. */
 static int synchronous(void)
 {
   static const int is = is_set("MAXLOGIT_CUDA_SYNC");
   return is;
 }
 
-static const struct device *latest; /* that was told anything: one a program */
+static const struct device *latest; /* the last that an operation was sent to */
 static const struct device *latest_device(void) { return __atomic_load_n(&latest, __ATOMIC_RELAXED); }
 
 /* What fails on a GPU once it runs is not to be mended here; files on disk are whole at any instant. */
@@ -114,7 +114,7 @@ static void check(cudaError_t error, const char *what)
 static long launches;
 static long launches_so_far(void) { return __atomic_load_n(&launches, __ATOMIC_RELAXED); }
 
-/* A kernel's name in words; of one that has none the address. */
+/* A kernel's readable name, or its address. */
 static void kernel_name(const void *kernel, char *out, size_t room)
 {
   const char *name = NULL;
@@ -481,7 +481,7 @@ static void cuda_branch(struct device *device, int branch)
   device->stream = c->side[branch < 0 ? 0 : branch];
 }
 
-/* With what some of cuBLAS's kernels say beside an edge: without room for that they may not be asked for. */
+/* Some of cuBLAS's kernels attach data to their edges; without room for it the call fails. */
 static cudaError_t graph_edges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to, size_t *count)
 {
 #if CUDART_VERSION >= 12030
@@ -508,7 +508,7 @@ static long longest_path(cudaGraph_t graph, size_t count)
   long *depth = (long *)calloc(count + 1, sizeof *depth), longest = count > 0;
   REQUIRE(node && depth);
   CHECK(cudaGraphGetNodes(graph, node, &count));
-  if (edges) CHECK(graph_edges(graph, from, to, &edges)); /* of none it must not be asked with places for them */
+  if (edges) CHECK(graph_edges(graph, from, to, &edges)); /* with room for edges, but none there, the call fails */
   std::sort(node, node + count);
   auto place = [&](cudaGraphNode_t n) { return std::lower_bound(node, node + count, n) - node; };
   for (int more = 1; more;) {
@@ -732,14 +732,6 @@ static const char *operation_without_kernel(const struct ops *ops)
     const char *name;
     size_t at;
   } row[] = {
-#define OUT(n)
-#define ADD(n)
-#define IN(n)
-#define MAY(n)
-#define MAYADD(n)
-#define NUMBER(n)
-#define SIZE(n)
-#define SCALAR(n)
 #define OP(name, what, fields) {#name, offsetof(struct ops, name)},
 #include "numerics/ops.def"
 #undef OP

@@ -8,8 +8,8 @@ extern "C" {
 #include "numerics/number_format.h"
 }
 #ifdef __CUDACC__
-/* Counts launches; with MAXLOGIT_CUDA_SYNC=1 waits for each; with MAXLOGIT_CUDA_KERNELS=FILE names each kernel there once,
-   before it is known whether it ends well (device.cu). */
+/* Counts launches. MAXLOGIT_CUDA_SYNC=1: waits for each. MAXLOGIT_CUDA_KERNELS=FILE: writes each kernel's name there once,
+   before the kernel has ended (device.cu). */
 void cuda_launched(const void *kernel, dim3 block, size_t bytes, cudaStream_t);
 #define LAUNCH(kernel, grid, block, bytes, stream, ...) \
   ((kernel)<<<grid, block, bytes, stream>>>(__VA_ARGS__), \
@@ -266,7 +266,7 @@ static __global__ void columns_kernel(struct guarded guard, long rows, long cols
   long column = (long)blockIdx.y * 32 + threadIdx.x, from = (long)blockIdx.x * SUM_ROWS;
   long to = from + SUM_ROWS < rows ? from + SUM_ROWS : rows;
   double sum = 0;
-  UNROLL_BY(4) /* what is loaded waits together */
+  UNROLL_BY(4) /* four loads are under way at once */
   for (long i = from + threadIdx.y; i < to && column < cols; i += blockDim.y) sum += f(i, column);
   shared[threadIdx.y * 32 + threadIdx.x] = sum;
   __syncthreads();

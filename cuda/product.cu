@@ -37,6 +37,7 @@ template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
     B_LOADS = N * K / THREADS,
     STAGE = K * (A_LD + B_LD),
     SUMS = GROUPS > 1 ? GROUPS * M * N : 0,
+    BLOCKS = GROUPS > 1 ? 2 : 1, /* registers for so many on a multiprocessor */
     WORDS = 2 * STAGE > SUMS ? 2 * STAGE : SUMS,
     BYTES = 4 * WORDS
   };
@@ -53,14 +54,13 @@ template <int SIZE, int PART> static __device__ inline int spread(int thread, in
 
 /* Numbers of a tile that a thread brings, from rows of x or, turned, columns. Neighbours in memory by neighbouring
    threads; where those are along k, a warp has eight of k in four rows: whole sectors of memory, and 32 banks. Rows
-   beyond the last are that row again: what comes of them is dropped. */
+   beyond the last repeat it, and their sums are dropped. */
 struct cuda_place {
   int row, k;
 };
 template <int SIZE, int DEPTH, int THREADS> struct carrier {
   enum { LOADS = SIZE * DEPTH / THREADS, WIDE = DEPTH / 8, DOWN = THREADS / 32 / WIDE * 4, ALONG = THREADS / SIZE };
   const float *from; /* number 0 of the next tile */
-  long apart;        /* numbers from one to the next along k */
   long ld;
   int left, turned; /* rows from that of number 0 to the last */
 
@@ -77,7 +77,6 @@ template <int SIZE, int DEPTH, int THREADS> struct carrier {
     const struct cuda_place at = place(0);
     const long first = row + at.row < rows ? row + at.row : rows - 1, most = rows - 1 - first;
     left = (int)(most < SIZE ? most : (long)SIZE);
-    apart = turned ? ld : 1;
     from = x + (turned ? at.k * ld + first : first * ld + at.k);
   }
   __device__ inline const float *where(int l) const
@@ -95,23 +94,36 @@ template <int SIZE, int DEPTH, int THREADS> struct carrier {
       UNROLL
       for (int l = 0; l < LOADS; l++) out[l] = place(l).k < depth ? *where(l) : 0;
     }
-    from += DEPTH * apart;
+    from += turned ? DEPTH * ld : (long)DEPTH;
   }
 };
 
-/* What becomes of sum number (i, j). */
+/* c times a product, b times a number of the matrix, and a on the diagonal: a step of Newton-Schulz */
+static __device__ inline float polynomial(const float *coefficient, float product, float number, int on_diagonal)
+{
+  float value = coefficient[2] * product;
+  if (coefficient[1] != 0) value += coefficient[1] * number;
+  return on_diagonal ? value + coefficient[0] : value;
+}
+
+/* The run's coefficients, if there are any. */
+static __device__ inline const float *in_run(const float *coefficients, size_t stride)
+{
+  return coefficients ? (const float *)((const char *)coefficients + blockIdx.z * stride) : NULL;
+}
+
+/* Sum number (i, j) goes to its place. */
 static __device__ inline void finish(const struct tiled_product &p, float *c, const float *a, long i, long j,
                                      float sum)
 {
   if (i >= p.m || j >= p.n || (p.symmetric && j > i)) return;
   float value = p.alpha * sum;
   if (p.symmetric) {
-    const float *coefficient =
-      p.diagonal ? (const float *)((const char *)p.diagonal + blockIdx.z * p.c.stride) : NULL;
-    if (coefficient) value = coefficient[2] * sum;
-    float beta = coefficient ? coefficient[1] : p.beta;
-    if (beta != 0) value += beta * a[i * p.a.ld + j];
-    if (coefficient && i == j) value += coefficient[0];
+    const float *coefficient = in_run(p.diagonal, p.c.stride);
+    if (coefficient)
+      value = polynomial(coefficient, sum, a[i * p.a.ld + j], i == j);
+    else if (p.beta != 0)
+      value += p.beta * a[i * p.a.ld + j];
     c[j * p.c.ld + i] = value;
   }
   if (p.add)
@@ -135,7 +147,7 @@ template <class T> static __device__ inline struct share share_of(const struct t
 }
 
 template <class T>
-static __global__ void __launch_bounds__(T::THREADS, T::THREADS == T::EACH ? 1 : 2)
+static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   product_kernel(struct guarded guard, struct tiled_product p)
 {
   DYNAMIC_SHARED(float, shared);
@@ -380,17 +392,29 @@ static void multiply_by(const struct queue &q, const struct tiled_product &p)
 #ifndef WORTH_A_LIBRARY
 #define WORTH_A_LIBRARY (256. * 1024 * 1024) /* multiplications and additions */
 #endif
+#define WORTH_OF_LANES (WORTH_A_LIBRARY / 4) /* of Newton-Schulz, whose own kernels have half of a symmetric product to do */
 
-/* The library, where the product is worth its launch. */
-static const struct cuda_blas *library_for(const struct device *device, long m, long n, long k)
+/* The library, where so many products of numbers are worth its launch. */
+static const struct cuda_blas *library_for(const struct device *device, double products, double worth)
 {
-  const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
-  return (double)m * (double)n * (double)k >= WORTH_A_LIBRARY ? blas : NULL;
+  return products >= worth ? ((const struct cuda_launch *)device->private_state)->blas : NULL;
+}
+
+static double products_of(long m, long n, long k) { return (double)m * (double)n * (double)k; }
+
+/* The library's part of p, without what `finish` does; 0: it refuses. narrow: see struct cuda_product. */
+static int multiply_by_library(const struct cuda_blas *blas, struct device *device, const struct tiled_product *p,
+                               float beta, enum device_math math, void *narrow)
+{
+  const struct cuda_product call = {
+    p->a.data, p->b.data, p->c.data, p->m, p->n, p->k, p->a.ld, p->b.ld, p->c.ld, p->ta, p->tb, p->alpha, beta,
+    device->runs, device->stride, math, narrow, p->batch, p->next_a, p->next_b, p->next_c};
+  return !blas->product(blas->handle, device->stream, &call);
 }
 
 static int by_library(struct device *device, const struct tiled_product *p, const struct matmul_args *x)
 {
-  const struct cuda_blas *blas = library_for(device, p->m, p->n, p->k);
+  const struct cuda_blas *blas = library_for(device, products_of(p->m, p->n, p->k), WORTH_A_LIBRARY);
   const enum device_math math = p->full ? MATH_FP32 : device->math;
   if (!blas || device->guard) return 0; /* it knows no guard */
   if (x->d) {
@@ -398,29 +422,8 @@ static int by_library(struct device *device, const struct tiled_product *p, cons
     before.y = x->c, before.x = x->d;
     device->ops.copy(device, &before);
   }
-  struct cuda_product call = {p->a.data,
-                              p->b.data,
-                              p->c.data,
-                              p->m,
-                              p->n,
-                              p->k,
-                              p->a.ld,
-                              p->b.ld,
-                              p->c.ld,
-                              p->ta,
-                              p->tb,
-                              p->alpha,
-                              p->add || x->d ? 1.0f : 0.0f,
-                              device->runs,
-                              device->stride,
-                              math,
-                              math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(1, p->m, p->n, p->k))
-                                                : NULL,
-                              1,
-                              0,
-                              0,
-                              0};
-  return !blas->product(blas->handle, device->stream, &call);
+  void *narrow = math == MATH_BF16 ? device_scratch(device, cuda_narrow_bytes(1, p->m, p->n, p->k)) : NULL;
+  return multiply_by_library(blas, device, p, p->add || x->d, math, narrow);
 }
 
 /* "c [+]= a b^T (ta=0,tb=1 is x W^T), plus d [m,n] if it is there (never with add); a [m,k] or, ta=1, [k,m]; b [k,n]
@@ -429,7 +432,7 @@ static size_t matmul_scratch(const struct device *device, const void *args)
 {
   const struct matmul_args *x = (const struct matmul_args *)args;
   const long m = x->c->rows, n = x->c->cols, k = x->ta ? x->a->rows : x->a->cols;
-  if (!library_for(device, m, n, k)) return 0;
+  if (!library_for(device, products_of(m, n, k), WORTH_A_LIBRARY)) return 0;
   return device->math == MATH_BF16 ? cuda_narrow_bytes(1, m, n, k)
                                    : 1; /* its work space is one for all, as scratch is */
 }
@@ -730,7 +733,7 @@ static view in_lane(const view &work, long offset, long rows, long cols)
   return v;
 }
 
-/* What becomes of a symmetric product that a library has made, see `finish`. */
+/* `finish`, of symmetric products that a library has made. */
 struct symmetric_each {
   view c, a;
   long next;
@@ -740,22 +743,11 @@ struct symmetric_each {
     const long i = (unsigned)e / (unsigned)c.cols, j = e - i * c.cols;
     if (j > i) return;
     float *of = c.base() + lane * next, value = of[i * c.ld + j];
-    if (diagonal) {
-      const float *coefficient = (const float *)((const char *)diagonal + blockIdx.z * c.stride);
-      value = coefficient[2] * value;
-      value += coefficient[1] * a.base()[lane * next + i * a.ld + j];
-      if (i == j) value += coefficient[0];
-    }
+    if (const float *coefficient = in_run(diagonal, c.stride))
+      value = polynomial(coefficient, value, a.base()[lane * next + i * a.ld + j], i == j);
     of[i * c.ld + j] = of[j * c.ld + i] = value;
   }
 };
-
-/* The lanes' products, where a library is worth it: they lie in work space, which no guard protects. */
-static const struct cuda_blas *library_for_lanes(const struct device *device, long batch, long m, long n, long k)
-{
-  const struct cuda_blas *blas = ((const struct cuda_launch *)device->private_state)->blas;
-  return (double)batch * (double)m * (double)n * (double)k >= WORTH_A_LIBRARY / 4 ? blas : NULL;
-}
 
 /* The batch's c = a b^T or, b_turned=0, a b. narrow: see struct cuda_product. */
 static void multiply_lanes(const struct queue &q, const struct cuda_schulz &s, const view &c, const view &a,
@@ -766,15 +758,9 @@ static void multiply_lanes(const struct queue &q, const struct cuda_schulz &s, c
   p.a = a, p.b = b, p.c = c, p.m = c.rows, p.n = c.cols, p.k = a.cols;
   p.tb = b_turned, p.symmetric = symmetric, p.diagonal = diagonal, p.alpha = 1, p.batch = batch;
   p.next_a = p.next_b = p.next_c = s.work.ld;
-  const struct cuda_blas *blas = library_for_lanes(q.device, batch, p.m, p.n, p.k);
-  const struct cuda_product call = {a.data,   b.data,         c.data,
-                                    p.m,      p.n,            p.k,
-                                    a.ld,     b.ld,           c.ld,
-                                    0,        b_turned,       1,
-                                    0,        (int)q.runs,    q.device->stride,
-                                    q.device->math, narrow,   batch,
-                                    p.next_a, p.next_b,       p.next_c};
-  if (!blas || blas->product(blas->handle, q.device->stream, &call)) {
+  /* they lie in work space, which no guard protects */
+  const struct cuda_blas *blas = library_for(q.device, (double)batch * products_of(p.m, p.n, p.k), WORTH_OF_LANES);
+  if (!blas || !multiply_by_library(blas, q.device, &p, 0, q.device->math, narrow)) {
     multiply_by(q, p);
   } else if (symmetric) {
     const struct guarded always = {};
@@ -789,7 +775,8 @@ static long schulz_parts(const struct newton_schulz_args *x) { return ceil_div(x
 static size_t schulz_sums(const struct newton_schulz_args *x)
 {
   const long places = x->place->rows * x->place->cols, lanes = x->work->rows;
-  return sizeof(double) * (size_t)((places < lanes ? places : lanes) * schulz_parts(x));
+  const size_t bytes = sizeof(double) * (size_t)((places < lanes ? places : lanes) * schulz_parts(x));
+  return (bytes + 255) / 256 * 256;
 }
 static size_t newton_schulz_scratch(const struct device *device, const void *args)
 {
@@ -797,8 +784,8 @@ static size_t newton_schulz_scratch(const struct device *device, const void *arg
   const long m = x->rows < x->cols ? x->rows : x->cols, n = x->rows < x->cols ? x->cols : x->rows,
              places = x->place->rows * x->place->cols, batch = places < x->work->rows ? places : x->work->rows;
   if (schulz_in_a_block(device, x)) return 0;
-  const int narrow = device->math == MATH_BF16 && library_for_lanes(device, batch, m, n, n);
-  return (schulz_sums(x) + 255) / 256 * 256 + (narrow ? cuda_narrow_bytes(batch, m, m, n) : 0);
+  const int narrow = device->math == MATH_BF16 && library_for(device, (double)batch * products_of(m, n, n), WORTH_OF_LANES);
+  return schulz_sums(x) + (narrow ? cuda_narrow_bytes(batch, m, m, n) : 0);
 }
 
 static void newton_schulz(struct device *device, const struct newton_schulz_args *x)
@@ -814,7 +801,7 @@ static void newton_schulz(struct device *device, const struct newton_schulz_args
   for (long i = 0, at = 0; i < 6; at += lane[i].rows * lane[i].cols, i++)
     lane[i] = in_lane(s.work, at, s.m, i < 2 ? s.n : s.m);
   const view coefficients = VIEW(x->coefficients), &r = lane[2];
-  const size_t bytes = schulz_in_a_block(device, x), sums = (schulz_sums(x) + 255) / 256 * 256;
+  const size_t bytes = schulz_in_a_block(device, x), sums = schulz_sums(x);
   if (bytes) {
     schulz_by_blocks(q, s, coefficients, places, x, bytes);
     return;

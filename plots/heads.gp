@@ -45,6 +45,8 @@ if (decades < 2) {
   do for [e=-6:9] { do for [t in tics_of(decades)] { set ytics add (t * 10.0**e) } }
 }
 step_tics = tic_of_steps(last_of_all) * (panel_width < 260 ? (panel_width < 140 ? 5 : 2) : 1)
+digits = strlen(sprintf("%d", int(last_of_all)))
+if (last_of_all / step_tics * (digits + 1) * 7 > panel_width) { step_tics = 2 * step_tics }  # labels would touch
 set xtics 0,step_tics,0.95*last_of_all font ",11"
 inside(y) = clamp(y, y_low, y_high)
 do for [p=1:panels] {

@@ -45,13 +45,16 @@ if (exists("height")) {
   if (out ne "") { set output out }
 }
 
-# --- a fixed colour for each preset (Okabe-Ito); any other group takes the next spare one -----------------
-known_kind   = "adam     adamclip muon     muonclip"
-known_name   = "Adam     AdamClip Muon     MuonClip"
+# --- names of presets; a fixed colour for the first four (Okabe-Ito), any other group takes the next spare one
+known_kind   = "adam     adamclip muon     muonclip adamuon adamuonclip lion lionclip namo namoclip normuon normuonclip \
+                polargrad polargradclip signum signumclip soap soapclip"
+known_name   = "Adam     AdamClip Muon     MuonClip AdaMuon AdaMuonClip Lion LionClip NAMO NAMOClip NorMuon NorMuonClip \
+                PolarGrad PolarGradClip Signum SignumClip SOAP SOAPClip"
 known_colour = "0xD55E00 0xE69F00 0x0072B2 0x56B4E9"
 spare_colour = "0x009E73 0xCC79A7 0x222222 0x8C6D31 0x7A5195 0x6B8E23 0xA0A0A0 0x00A5B5 0xB22222 0x4B4BC8 \
                 0x1B5E20 0xF06292 0x5D4037 0x9E9D24 0x37474F 0xFF8A65"
 known(k) = sum [i=1:words(known_kind)] (word(known_kind, i) eq k ? i : 0)
+has_colour(k) = known(k) > 0 && known(k) <= words(known_colour)
 earlier(g) = g < 2 ? 0 : sum [i=1:g-1] (kind[i] eq kind[g])
 spare(n) = int(word(spare_colour, 1 + (n - 1) % words(spare_colour)))
 
@@ -73,7 +76,7 @@ do for [g=1:groups] {
     colour[g] = on_ramp(shade[g])
   } else { if (shaded(g) && earlier(g) > 0) {
     colour[g] = mixed(colour[first_of(g)], 0xFFFFFF, 0.55 * shade[g])
-  } else { if (known(kind[g]) > 0 && earlier(g) == 0) {
+  } else { if (has_colour(kind[g]) && earlier(g) == 0) {
     colour[g] = int(word(known_colour, known(kind[g])))
   } else {
     spares = spares + 1

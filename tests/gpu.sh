@@ -1,6 +1,7 @@
 #!/bin/sh
-# gpu.sh [quick] - make check-gpu: what is tested on a GPU. quick: all at the same time and within a minute, without
-# compute-sanitizer, every failure with what it found, and which kernels nothing has launched. Skipped (77) where there is none; what was skipped never passed.
+# gpu.sh [quick] - make check-gpu: the tests on a GPU. quick: all at the same time and within a minute, without
+# compute-sanitizer; prints every failure with its numbers, and the kernels that no test launched. Without a GPU it is
+# skipped (77), never passed.
 source=$(cd "${top_srcdir:-.}" && pwd)
 cd "${top_builddir:-.}" || exit 99
 MAXLOGIT_CUDA=${MAXLOGIT_CUDA:-$PWD/maxlogit_cuda.so}
@@ -26,8 +27,8 @@ tests() { # CALLS: each with a name, variables and a program
   "$1" goldens MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_golden # PyTorch's values; gradients are in every step
   "$1" trainer MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_trainer # divergence, resume, looks, stabilisers' series
 }
-# Of the plug-in's kernels those that nobody has launched: a choice that no test reaches. Those of doctor and bench aside.
-kernels_left() { # FILE: what MAXLOGIT_CUDA_KERNELS has said
+# The plug-in's kernels that no test has launched, without those of doctor and bench.
+kernels_left() { # FILE: written through MAXLOGIT_CUDA_KERNELS
   if [ -f cuda/kernels ]; then cat cuda/kernels; else sh "$source/cuda/kernels.sh" "$MAXLOGIT_CUDA"; fi |
     grep -vE '^(void )?(fma|noise|empty)_kernel' >"$folder/kernels"
   cut -f 5 "$1" 2>/dev/null | sort -u >"$folder/launched"
@@ -39,7 +40,7 @@ kernels_left() { # FILE: what MAXLOGIT_CUDA_KERNELS has said
 if [ "${1:-}" = quick ]; then
   folder=$(mktemp -d) || exit 99
   trap 'rm -rf "$folder"' EXIT
-  MAXLOGIT_CUDA_KERNELS=$folder/told
+  MAXLOGIT_CUDA_KERNELS=$folder/kernels_seen
   export MAXLOGIT_CUDA_KERNELS
   # shellcheck disable=SC2317 # `tests` calls it
   begin() {
@@ -52,17 +53,16 @@ if [ "${1:-}" = quick ]; then
   }
   # shellcheck disable=SC2317 # likewise
   tell() {
-    case $(cat "$folder/$1.end") in
-    passed*) [ "${4:-}" ] || echo "check-gpu: $1 ($3): $(cat "$folder/$1.end")"; return ;;
-    esac
-    echo "check-gpu: $1 ($3): $(cat "$folder/$1.end")"
-    case $(cat "$folder/$1.end") in SKIPPED*) tail -n 1 "$folder/$1.txt"; return ;; esac
+    end=$(cat "$folder/$1.end")
+    case $end,${4:-} in passed*,quiet) return ;; esac
+    echo "check-gpu: $1 ($3): $end"
+    case $end in passed*) return ;; SKIPPED*) tail -n 1 "$folder/$1.txt"; return ;; esac
     failed=1
     # what a test has found: shapes, the first element that differs, both values; else its last words
     found=$(grep -aE ':[FE]:|maxlogit: |cuda' "$folder/$1.txt" | head -n 40 | cut -c1-1200)
     printf '%s\n' "${found:-$(tail -n 20 "$folder/$1.txt")}" | sed "s/^/  $1: /"
   }
-  # every operation against its definition, each in a process of its own: what one ends does not end the others
+  # every operation against its definition, each in a process of its own, so that a crash ends no other test
   # shellcheck disable=SC2317 # likewise
   beside() { begin "$@" & }
   tests beside
@@ -84,8 +84,8 @@ if [ "${1:-}" = quick ]; then
   echo "check-gpu: $(for operation in $operations; do cat "$folder/$operation.end"; done | grep -c ^passed) of" \
     "$(echo "$operations" | wc -l) operations passed, after $took s"
   tests tell
-  kernels_left "$folder/told" || failed=1
-  [ -z "${CHECK_KERNELS:-}" ] || sort -u "$folder/told" >"$CHECK_KERNELS" 2>/dev/null
+  kernels_left "$folder/kernels_seen" || failed=1
+  [ -z "${CHECK_KERNELS:-}" ] || sort -u "$folder/kernels_seen" >"$CHECK_KERNELS" 2>/dev/null
   exit $failed
 fi
 ./maxlogit doctor | grep ' gpu '

@@ -13,11 +13,13 @@ struct gpu {
   double gigabytes, free_gigabytes;
   size_t shared_bytes; /* shared memory that a block may have */
   char lacks[512];     /* what device = cuda is missing; empty: nothing */
-  /* after examine: may others use it, its clock, cuBLAS and its file, and seconds: from the first call to a context, of
-     a first graph of empty launches one after another, of each of them when it is replayed */
-  char mode[32], blas[400];
-  int megahertz;
-  double context_seconds, graph_seconds, node_seconds;
+  /* filled in by examine */
+  char mode[32];          /* compute mode: "shared", "exclusive", "prohibited" */
+  char blas[400];         /* "cuBLAS 13.1.0 (FILE)" */
+  int megahertz;          /* highest clock */
+  double context_seconds; /* to create a context */
+  double graph_seconds; /* to build a first graph of empty launches, each after the one before, and run it */
+  double node_seconds;  /* of one of these launches in a replay */
 };
 
 /* What must be equal in the program and its plug-in. */
@@ -58,14 +60,15 @@ struct cuda_plugin {
   void (*without_maxima)(struct ops *);
   /* Seconds that the host has waited for the device, so far: where they grow, the device bounds the speed. */
   double (*waited)(const struct device *);
-  long (*launches)(void); /* of this process so far; of calls that are replayed, when they were kept */
+  long (*launches)(void); /* of this process so far; replays do not count */
 };
 typedef const struct cuda_plugin *cuda_plugin_entry(void);
 #define CUDA_PLUGIN_ENTRY "maxlogit_cuda"
 
 /* The plug-in; NULL, and why, where there is none that fits. It stays open. */
 const struct cuda_plugin *cuda_plugin(struct error *);
-/* What this build and machine have for device = cuda; and more of it (look, examine). */
+/* The GPU for device = cuda, or the reason for none. */
 void cuda_look(struct gpu *);
+/* The same, with the fields that need a context. */
 void cuda_examine(struct gpu *);
 #endif

@@ -60,8 +60,8 @@ struct device {
      read (NULL: always). Where there is no queue the guard is read before a call. */
   void *stream;
   const struct tensor *guard;
-  const char *op_now; /* the operation that such a device was last told, for its messages */
-  int one_by_one;     /* calls that could be kept are made again, to find the one that fails */
+  const char *op_now; /* the last operation sent to the queue, for messages */
+  int one_by_one;     /* calls are made again instead of replayed, to find the one that fails */
   enum device_math math;
   const struct comm *ranks[RANK_AXES]; /* NULL: one (ranks.h) */
   struct shards *shards;               /* of its parameters; NULL: it has all (shards.h) */

@@ -93,6 +93,10 @@ struct op_field {
   const char *name;
   enum op_field_kind kind;
 };
+static inline int op_field_is_written(enum op_field_kind kind)
+{
+  return kind == FIELD_OUT || kind == FIELD_ADD || kind == FIELD_MAYADD;
+}
 const char *op_name(enum op);
 const char *op_what(enum op);
 const struct op_field *op_fields(enum op, int *count);

@@ -80,9 +80,7 @@ static int access_call(const struct call *call, struct access *to)
   struct tensor *const *tensor = (struct tensor *const *)&call->args;
   for (int i = 0; !call->host && i < count && field[i].kind < FIELD_SIZE; i++)
     if (tensor[i])
-      to[n++] = (struct access){
-        tensor[i], field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD,
-        fusion_cuts(call->op, i)};
+      to[n++] = (struct access){tensor[i], op_field_is_written(field[i].kind), fusion_cuts(call->op, i)};
   if (call->guard) to[n++] = (struct access){call->guard, 0, 0};
   return n;
 }

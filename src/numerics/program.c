@@ -371,11 +371,6 @@ void program_unit(struct program *p)
 
 /* --- calls ---------------------------------------------------------------------------------------------- */
 
-static int is_written(enum op_field_kind kind)
-{
-  return kind == FIELD_OUT || kind == FIELD_ADD || kind == FIELD_MAYADD;
-}
-
 void program_call(struct program *p, enum op op, const void *args)
 {
   int count;
@@ -384,7 +379,7 @@ void program_call(struct program *p, enum op op, const void *args)
   struct tensor **tensor = (struct tensor **)&own;
   memcpy(&own, args, (size_t)count * 8);
   for (int i = 0; p->device->shards && i < count && field[i].kind < FIELD_SIZE; i++)
-    tensor[i] = sharded_argument(p, tensor[i], is_written(field[i].kind));
+    tensor[i] = sharded_argument(p, tensor[i], op_field_is_written(field[i].kind));
   for (int i = 0; p->device->early && i < count && field[i].kind < FIELD_SIZE; i++) note(p, tensor[i]);
   struct call *call = add_call(p);
   call->op = op;
@@ -394,7 +389,7 @@ void program_call(struct program *p, enum op op, const void *args)
         field[i].kind != FIELD_NUMBER)
       BUG("%s: %s is missing", op_name(op), field[i].name);
     touch(p, tensor[i], field[i].kind);
-    if (is_written(field[i].kind)) sharded_written(p, tensor[i]);
+    if (op_field_is_written(field[i].kind)) sharded_written(p, tensor[i]);
   }
   p->calls++;
 }

@@ -14,7 +14,7 @@ export MEASURE
 # no GPU: said, and nothing is left
 MAXLOGIT_CUDA_ON_HOST=no-gpu sh "$measure" --to "$folder/nothing" toy >"$folder/out" 2>&1
 [ $? = 77 ] && grep -q 'SKIPPED: a driver, but no GPU' "$folder/out" && [ ! -e "$MEASURE" ] || complain "no GPU: $(cat "$folder/out")"
-grep -q 'SKIPPED: a driver, but no GPU' "$folder/nothing/log.txt" || complain "nobody is told why it was skipped"
+grep -q 'SKIPPED: a driver, but no GPU' "$folder/nothing/log.txt" || complain "log.txt has no reason for the skip"
 sh "$measure" huge 2>"$folder/err"
 [ $? = 2 ] && grep -q 'no part huge: check toy' "$folder/err" || complain "a part that there is not: $(cat "$folder/err")"
 

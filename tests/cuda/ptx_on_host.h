@@ -75,26 +75,10 @@ void meet_warp(unsigned mask);
 
 /* --- numbers ----------------------------------------------------------------------------------------------- */
 
-inline float to_f32(uint32_t x)
-{
-  float y;
-  return memcpy(&y, &x, sizeof y), y;
-}
-inline double to_f64(uint64_t x)
-{
-  double y;
-  return memcpy(&y, &x, sizeof y), y;
-}
-inline uint32_t bits(float x)
-{
-  uint32_t y;
-  return memcpy(&y, &x, sizeof y), y;
-}
-inline uint64_t bits(double x)
-{
-  uint64_t y;
-  return memcpy(&y, &x, sizeof y), y;
-}
+inline float to_f32(uint32_t x) { return load<float>((const char *)&x); }
+inline double to_f64(uint64_t x) { return load<double>((const char *)&x); }
+inline uint32_t bits(float x) { return load<uint32_t>((const char *)&x); }
+inline uint64_t bits(double x) { return load<uint64_t>((const char *)&x); }
 /* A subnormal number is 0. */
 inline float flushed(float x) { return fabsf(x) < std::numeric_limits<float>::min() ? copysignf(0, x) : x; }
 inline float ex2_approx(float x) { return flushed(exp2f(flushed(x))); }

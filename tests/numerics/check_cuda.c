@@ -3,7 +3,7 @@
    products of the sizes from which others of its kernels are taken */
 #include "check_ops.h"
 #ifdef ON_A_GPU
-/* One order of threads, its own, and a library for what is large. */
+/* One order of threads, its own, and a library for large products. */
 static struct device *kernels(unsigned order) { return (void)order, mirror_open(); }
 static struct device *kernels_with_library(unsigned order) { return kernels(order); }
 static void leave_out_maxima(struct device *device) { mirror_without_maxima(device); }
@@ -51,7 +51,7 @@ static double farthest(const struct tensor *a, const struct tensor *b)
   return m;
 }
 
-/* The root mean square of what they differ by. */
+/* The root mean square of their difference. */
 static double usual(const struct tensor *a, const struct tensor *b)
 {
   double sum = 0;
@@ -62,7 +62,7 @@ static double usual(const struct tensor *a, const struct tensor *b)
   return sqrt(sum / (double)(a->rows * a->cols));
 }
 
-/* For what would take the definition long. */
+/* The definition takes long for large products: there the CPU's kernels. */
 static struct device *reference_for(double products)
 {
   struct device *device;
@@ -230,8 +230,8 @@ START_TEST(newton_schulz_of_rounded_inputs)
 }
 END_TEST
 
-/* Of large matrices the library makes the products, which are then made symmetric here; whatever the way, the result is
-   near the definition's, for tall matrices and wide ones, with steps on the Gram matrix and without. */
+/* The library multiplies large matrices, and a kernel makes the products symmetric. The result is near the
+   definition's, for tall matrices and wide ones, with steps on the Gram matrix and without. */
 START_TEST(newton_schulz_of_large_matrices)
 {
 #ifdef ON_A_GPU
@@ -362,6 +362,7 @@ START_TEST(attention_of_rounded_inputs)
 }
 END_TEST
 
+#ifndef ON_A_GPU
 /* Which kernel has served which heads: a size of shared memory that grows would send some back to fused multiply-adds,
    with the same results. o, dq, dk, dv. */
 static const struct serving {
@@ -375,7 +376,6 @@ static const struct serving {
   {192, 128, MATH_TF32, {8, 16, 16, 8}, {1, 0, 0, 1}}};
 enum { SERVINGS = sizeof servings / sizeof *servings };
 
-#ifndef ON_A_GPU
 START_TEST(which_serves_which_heads)
 {
   enum { N = 70 };

@@ -32,14 +32,6 @@ static void note(enum op op, const void *args)
     plain.name(d, args); \
     depth--; \
   }
-#define OUT(n)
-#define ADD(n)
-#define IN(n)
-#define MAY(n)
-#define MAYADD(n)
-#define NUMBER(n)
-#define SIZE(n)
-#define SCALAR(n)
 #include "numerics/ops.def"
 #undef OP
 static const struct ops noting = {

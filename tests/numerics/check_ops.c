@@ -287,9 +287,7 @@ static int is_output(enum op op, const struct made *m, const struct tensor *t)
   const struct op_field *field = op_fields(op, &count);
   struct tensor *const *value = (struct tensor *const *)&m->args;
   for (int i = 0; i < count; i++)
-    if ((field[i].kind == FIELD_OUT || field[i].kind == FIELD_ADD || field[i].kind == FIELD_MAYADD) &&
-        value[i] == t)
-      return 1;
+    if (op_field_is_written(field[i].kind) && value[i] == t) return 1;
   return 0;
 }
 

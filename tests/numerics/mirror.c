@@ -1,5 +1,5 @@
-/* mirror.c - a GPU for tests whose numbers lie in the host's memory: every call takes along what its tensors hold
-   there, and brings it back */
+/* mirror.c - a GPU for tests whose tensors lie in the host's memory: every call copies them there, and its results
+   back */
 #include "check_ops.h"
 #include "numerics/cuda_plugin.h"
 #include <stdlib.h>
@@ -7,16 +7,11 @@
 enum { FIELDS = sizeof(union op_args) / sizeof(void *) };
 enum { GRAIN = 256 }; /* a place on the device has the same remainder by it as its place on the host */
 
-/* Memory of the host that tensors of a call share, and where it is on the device. */
+/* Memory of the host that tensors of a call share, and its copy on the device. */
 struct extent {
   char *from, *to, *there;
   int written;
 };
-
-static int is_written(enum op_field_kind kind)
-{
-  return kind == FIELD_OUT || kind == FIELD_ADD || kind == FIELD_MAYADD;
-}
 
 static char *end_of(const struct tensor *t)
 {
@@ -24,14 +19,15 @@ static char *end_of(const struct tensor *t)
   return (char *)t->data + (size_t)((t->rows - 1) * t->ld + t->cols) * size;
 }
 
-/* Of all tensors of a call, those that meet as one. Returns how many. */
+/* The memory of all tensors of a call; where tensors overlap, one extent. Returns their number. */
 static int extents_of(struct extent e[FIELDS], struct tensor *const *tensor, const struct op_field *field,
                       int count)
 {
   int extents = 0;
   for (int i = 0; i < count; i++) {
     if (!tensor[i] || !tensor[i]->rows || !tensor[i]->cols) continue;
-    struct extent all = {(char *)tensor[i]->data, end_of(tensor[i]), NULL, is_written(field[i].kind)};
+    struct extent all = {(char *)tensor[i]->data, end_of(tensor[i]), NULL,
+                         op_field_is_written(field[i].kind)};
     for (int k = 0; k < extents; k++) {
       if (all.from >= e[k].to || e[k].from >= all.to) continue;
       if (e[k].from < all.from) all.from = e[k].from;
@@ -80,7 +76,7 @@ static void run_there(struct device *device, enum op op, const void *args)
     ((struct tensor **)&there)[i] = &copy[i];
   }
   gpu->math = device->math;
-  gpu->wait(gpu); /* what was uploaded is told, and not counted */
+  gpu->wait(gpu); /* so that launches of the uploads do not count */
   const long before = cuda_plugin(NULL)->launches();
   op_run(gpu, op, &there);
   ck_assert_msg(cuda_plugin(NULL)->launches() > before, "%s has launched nothing", op_name(op));
@@ -96,14 +92,6 @@ static void run_there(struct device *device, enum op op, const void *args)
   { \
     run_there(device, OP_##name, args); \
   }
-#define OUT(n)
-#define ADD(n)
-#define IN(n)
-#define MAY(n)
-#define MAYADD(n)
-#define NUMBER(n)
-#define SIZE(n)
-#define SCALAR(n)
 #include "numerics/ops.def"
 #undef OP
 

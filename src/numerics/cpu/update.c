@@ -125,11 +125,8 @@ static void sign(struct device *device, const struct sign_args *x)
 {
   if (is_block(x->y) && is_block(x->x))
     span(device, x->y, x, some_sign);
-  else /* y and x count as vectors, whatever their rows */
-    for (long i = 0; i < x->y->rows * x->y->cols; i++) {
-      const float from = REALS(x->x)[i / x->x->cols * x->x->ld + i % x->x->cols];
-      REALS(x->y)[i / x->y->cols * x->y->ld + i % x->y->cols] = from > 0 ? 1 : from < 0 ? -1 : from;
-    }
+  else
+    ops_ref.sign(device, x);
 }
 
 /* --- segments --------------------------------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static void put_unit(struct device *device, const struct basis *b, double *vecto
   put_basis(device, b, vectors, host);
 }
 
-/* The eigenvectors of what is positive semidefinite are its singular vectors. */
+/* Of a positive semidefinite matrix, eigenvectors are singular vectors. */
 static int eigenvectors(const real *of, long side, double *vectors)
 {
   double *u = memory_new((size_t)(side * side), sizeof *u), *v = memory_new((size_t)(side * side), sizeof *v);
