@@ -15,7 +15,8 @@ enum stream {
   STREAM_OPTIMIZER = 6,
   STREAM_SPECTRA = 7,
   STREAM_TEST = 8,
-  STREAM_BOOTSTRAP = 9 /* step = resample */
+  STREAM_BOOTSTRAP = 9, /* step = resample */
+  STREAM_LABELS = 10    /* step = training step */
 };
 
 /* The raw block: 4 words from a 4-word counter and a 2-word key. */

@@ -56,6 +56,17 @@ static long document_end(const struct host_batch *h, const int *document, long f
   return to;
 }
 
+/* Each target is replaced by one of the other symbols with probability `data->label_noise`. */
+static void add_label_noise(struct host_batch *h, const struct data *data, struct draw draw)
+{
+  for (long i = 0; i < h->rows * h->context; i++) {
+    const uint64_t at = 2 * (uint64_t)i;
+    if (draw_uniform(draw, at) >= data->label_noise) continue;
+    const int other = (int)draw_below(draw, at + 1, (uint64_t)data->vocab - 1);
+    h->targets[0][i] = other + (other >= h->targets[0][i]);
+  }
+}
+
 double host_batch_draw(struct host_batch *h, const struct data *data, enum data_split split, uint64_t seed,
                        uint64_t index)
 {
@@ -77,7 +88,10 @@ double host_batch_draw(struct host_batch *h, const struct data *data, enum data_
       h->window[at] = range.window;
     }
   for (long k = 1; k <= h->ahead; k++) draw_targets(h, k);
-  return draw_targets(h, 0);
+  const double count = draw_targets(h, 0);
+  if (split == DATA_TRAIN && data->label_noise > 0)
+    add_label_noise(h, data, (struct draw){.seed = seed, .stream = STREAM_LABELS, .step = index});
+  return count;
 }
 
 /* A micro-batch of what all positions of the batch have: this rank's part of each sequence, if that is cut. */

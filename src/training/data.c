@@ -15,6 +15,9 @@ const struct option_row data_rows[] = {
              "documents: several documents per sequence; attention stays within a document", 0),
   TEXT_ROW(struct data_options, separator, "\\n\\n",
            "text that ends a document (\\n, \\t, \\\\ as in C), for packing=documents", 0),
+  REAL_ROW(struct data_options, label_noise, "0", 0, 1, "1",
+           "share of training targets that another random symbol replaces; inputs and validation stay clean",
+           OPTION_LATER),
   END_ROW};
 
 struct draw data_draw(enum data_split split, uint64_t seed, uint64_t index)

@@ -17,6 +17,7 @@ struct data_options {
   double val_fraction;   /* 0.1 */
   long packing;          /* none, documents */
   const char *separator; /* bytes with packing: the text that ends a document */
+  double label_noise;    /* 0 */
 };
 enum { DATA_CHAR, DATA_BYTE }; /* vocab */
 enum { DATA_PACKING_NONE, DATA_PACKING_DOCUMENTS };
@@ -35,7 +36,8 @@ struct data { /* zeroed before init */
   const struct data_source *source;
   void *state; /* of the source */
   long vocab;
-  double loss_floor;     /* entropy rate, nat per token; NaN if unknown */
+  double loss_floor;     /* entropy rate, nat per token, without label noise; NaN if unknown */
+  double label_noise;    /* of data_options; set by who opens the source */
   uint64_t content;      /* hash of everything the source draws from, paths apart */
   char description[256]; /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
   int has_mask, has_document;
