@@ -4,7 +4,7 @@
 #   run.sh [--keep] [TEXT [DIR]]
 #
 # TEXT: what to train on (default demo/kjv.txt, which `./bootstrap demo` leaves). DIR: runs, table.txt and figures
-# (default: the experiment's name); runs that are done are not repeated. --keep: also replace the figures beside
+# (default: the experiment's name); runs that are done are not repeated. An experiment that sets builtin=1 has no TEXT. --keep: also replace the figures beside
 # run.sh and the table in its README.md. MAXLOGIT names the program (default ./maxlogit), JOBS the runs at a time
 # (default 1), KEYS further key=value of all runs (to try a script on small ones).
 set -eu
@@ -16,11 +16,15 @@ case ${1:-} in
   --keep) keep=1; shift ;;
   -*) echo "usage: $0 [--keep] [TEXT [DIR]]" >&2; exit 2 ;;
 esac
-text=${1:-demo/kjv.txt} dir=${2:-$name}
+if [ -n "${builtin:-}" ]; then
+  text='' dir=${1:-$name}
+else
+  text=${1:-demo/kjv.txt} dir=${2:-$name}
+fi
 for tool in "$maxlogit" jq gnuplot; do
   command -v "$tool" >/dev/null || { echo "$0: $tool is not there" >&2; exit 2; }
 done
-[ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
+[ -n "${builtin:-}" ] || [ -s "$text" ] || { echo "$0: $text is not there: give a text, or run ./bootstrap demo, which makes it" >&2; exit 2; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 LC_ALL=C.UTF-8 # numbers with a point, letters for gnuplot
@@ -43,10 +47,10 @@ tuned() {
   mkdir -p "$dir"
   # shellcheck disable=SC2086 # a list of settings
   "$maxlogit" tune "$here/$file.conf" --over train.lr --seeds "${SEEDS:-3}" -j "${JOBS:-1}" -o "$dir/$file.tuned.conf" -q \
-    data=bytes data.path="$text" sweep.dir="$dir/$file" ${KEYS:-} >"$work/tune"
+    ${text:+data=bytes data.path="$text"} sweep.dir="$dir/$file" ${KEYS:-} >"$work/tune"
   cp "$dir/$file.tuned.conf" "$work/"
   # shellcheck disable=SC2086
-  "$maxlogit" sweep "$work/$file.tuned.conf" data=bytes data.path="$text" sweep.dir="$dir" -j "${JOBS:-1}" ${KEYS:-} "$@" \
+  "$maxlogit" sweep "$work/$file.tuned.conf" ${text:+data=bytes data.path="$text"} sweep.dir="$dir" -j "${JOBS:-1}" ${KEYS:-} "$@" \
     >"$work/sweep"
 }
 
