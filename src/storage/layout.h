@@ -28,6 +28,6 @@ extern const struct h5_shape event_shape;
 
 /* How much of a run file's name or path stands before its ".h5"; 0 where it has another ending. */
 size_t run_stem(const char *path);
-/* A file beside RUN.h5: "RUN" and a suffix such as ".ckpt". */
+/* A file beside RUN.h5: "RUN" and a suffix such as ".ckpt"; empty where it would be longer than any path. */
 void run_sibling(char out[4096], const char *run_path, const char *suffix);
 #endif

@@ -217,6 +217,11 @@ MAXLOGIT_KERNELS=none "$program" run -q train.steps=1 model.width=16 model.heads
   fail "kernels that are none: $(cat "$err")"
 # shellcheck disable=SC2086
 "$program" run -q $tiny data=markov data.path=done.h5 record.path=chain.h5 2> "$err" && grep -q 'data.path has no effect: data = markov reads no file' "$err" || fail "a text that is not read: $(cat "$err")"
+long=$(printf 'a/%.0s' $(seq 2500))x.h5
+for command in watch rerun resume show note; do
+  "$program" $command "$long" > "$out" 2> "$err" < /dev/null
+  [ $? -eq 2 ] && grep -q '^maxlogit: .*a/a/' "$err" || fail "$command of a path of 5000 characters: $(cut -c1-100 "$err")"
+done
 if [ -w /dev/full ]; then
   "$program" help config > /dev/full 2> "$err"
   [ $? -eq 1 ] || fail "a full disk behind standard output: exit status $?"
