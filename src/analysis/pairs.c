@@ -218,7 +218,7 @@ static const struct measured *value_of(const struct arm_values *arm, const struc
 
 static int has_value(const struct measured *v, enum contrast contrast)
 {
-  return v->has && !v->censored && isfinite(v->value) && (contrast == CONTRAST_DIFFERENCE || v->value > 0);
+  return v->has && !v->censored && isfinite(v->value) && (contrast != CONTRAST_RATIO || v->value > 0);
 }
 
 static int is_left_out(const struct metric *m, const struct run *run, const struct measured *v)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/json.h"
+#include "analysis/pairs.h"
 #include "base/markup.h"
 #include "base/memory.h"
 
@@ -274,14 +275,177 @@ static void json_groups(const struct table_of *t)
   json_print(all);
 }
 
+/* --- against a baseline -------------------------------------------------------------------------------- */
+
+struct against {
+  const struct table_of *t;
+  int base;             /* its group */
+  struct comparison *c; /* [groups, metrics]; of the baseline itself nothing */
+  int tests;            /* comparisons with a p */
+};
+
+/* Max logits span decades, and are compared as ratios; so are no times, shares or exponents of them. */
+static enum contrast contrast_of(const struct metric *m)
+{
+  int is_logit = strstr(m->series, "max_logit") || strstr(m->series, "max_abs_logit"),
+      is_value = m->reduction <= TAKE_MEDIAN;
+  return is_logit && is_value ? CONTRAST_RATIO : CONTRAST_DIFFERENCE;
+}
+
+/* By its label, "preset=muon", or by a value in it, "muon". */
+static int find_group(const struct runset *set, const char *name, struct error *error)
+{
+  struct buffer all = {0};
+  int found = -1, several = 0;
+  for (int g = 0; g < set->groups; g++) {
+    const char *label = set->group[g].label, *value = strchr(label, '=');
+    buffer_add(&all, "%s'%s'", g ? ", " : "", label);
+    if (strcmp(label, name) != 0 && !(value && !strcmp(value + 1, name))) continue;
+    several |= found >= 0;
+    found = g;
+  }
+  if (found < 0 || several)
+    error_set(error, STATUS_USAGE, "show --baseline '%s': %s; allowed: %.400s", name,
+              several ? "several groups have this value" : "no such group", all.text);
+  memory_free(all.text);
+  return several ? -1 : found;
+}
+
+static int compare_group(const struct against *x, int g, struct error *error)
+{
+  const struct table_of *t = x->t;
+  const struct run_group *base = &t->set->group[x->base], *arm = &t->set->group[g];
+  const struct runset a = {.run = base->run, .runs = base->count}, b = {.run = arm->run, .runs = arm->count};
+  const struct arm_values values = {t->set, t->metric, t->value,
+                                    t->metrics}; /* runs are those of the whole set */
+  struct pair *pair;
+  int pairs, status = pairs_of(&a, &b, NULL, &pair, &pairs, error);
+  if (status) return error_prefix(error, "%s against %s", arm->label, base->label);
+  for (int k = 0; k < t->metrics; k++)
+    x->c[g * t->metrics + k] = pairs_compare(pair, pairs, &values, &values, k, contrast_of(&t->metric[k]), 0);
+  memory_free(pair);
+  return STATUS_OK;
+}
+
+static void correct(struct against *x)
+{
+  const int n = x->t->set->groups * x->t->metrics;
+  double *p = memory_new((size_t)n + 1, sizeof *p);
+  for (int i = 0; i < n; i++) p[i] = i / x->t->metrics == x->base ? NAN : x->c[i].p;
+  x->tests = holm(p, n);
+  for (int i = 0; i < n; i++) x->c[i].holm = p[i];
+  memory_free(p);
+}
+
+static void effect_text(const struct comparison *c, char out[120])
+{
+  const struct measure m = {c->effect.n, 0, 0, c->effect.mean, c->effect.lo, c->effect.hi};
+  measure_text(&m, out);
+  if (c->holm < 0.05) strcat(out, " *");
+}
+
+static void print_against(const struct against *x, int csv)
+{
+  const struct table_of *t = x->t;
+  struct buffer b = {0};
+  int failed = 0, unfinished = 0;
+  buffer_add(&b, "group" NEXT "runs" NEXT);
+  for (int k = 0; k < t->metrics; k++) {
+    const char *name = t->metric[k].name,
+               *what = contrast_of(&t->metric[k]) == CONTRAST_RATIO ? "ratio" : "difference";
+    buffer_add(&b,
+               csv ? "%s" NEXT "%s:%s" NEXT "%s:lo" NEXT "%s:hi" NEXT "%s:n" NEXT "%s:p_holm" NEXT
+                   : "%s" NEXT "%s" NEXT,
+               name, csv ? name : what, what, name, name, name, name);
+  }
+  buffer_add(&b, "\n");
+  for (int g = 0; g < t->set->groups; g++) {
+    const struct run_group *group = &t->set->group[g];
+    struct run_failures f = run_group_failures(group);
+    failed += f.diverged + f.blown_up, unfinished += run_group_unfinished(group);
+    buffer_add(&b, "%s" NEXT "%d" NEXT, group->label, group->count);
+    for (int k = 0; k < t->metrics; k++) {
+      const struct comparison *c = &x->c[g * t->metrics + k];
+      const enum contrast contrast = contrast_of(&t->metric[k]);
+      const struct measure m = measure_group(group, &t->metric[k], values_of(t, group->run) + k, t->metrics,
+                                             contrast == CONTRAST_RATIO ? MEAN_GEOMETRIC : MEAN_ARITHMETIC);
+      char text[120];
+      if (csv) {
+        const int has = g != x->base && c->effect.n > 0, between = has && c->effect.n > 1;
+        add_csv_number(&b, m.n > 0, m.middle), add_csv_number(&b, has, c->effect.mean);
+        add_csv_number(&b, between, c->effect.lo), add_csv_number(&b, between, c->effect.hi);
+        add_csv_number(&b, g != x->base, c->effect.n), add_csv_number(&b, between, c->holm);
+        continue;
+      }
+      number(m.middle, text);
+      buffer_add(&b, "%s" NEXT, m.n ? text : "-");
+      effect_text(c, text);
+      buffer_add(&b, "%s" NEXT, g == x->base ? "baseline" : text);
+    }
+    buffer_add(&b, "\n");
+  }
+  (csv ? print_csv : print_columns)(&b);
+  memory_free(b.text);
+  if (csv) return;
+  printf("Means of groups, geometric for max logits. Differences and ratios to %s over n pairs of equal "
+         "seed, with 95 %% "
+         "interval\n(Student's t); *: p below 0.05 after Holm's correction for %d comparison%s.%s",
+         t->set->group[x->base].label, x->tests, x->tests == 1 ? "" : "s", failed ? MEASURES_FAILED : "");
+  measures_print_unfinished(unfinished);
+}
+
+static void json_against(const struct against *x)
+{
+  const struct table_of *t = x->t;
+  json_t *all = json_array();
+  for (int g = 0; g < t->set->groups; g++) {
+    const struct run_group *group = &t->set->group[g];
+    json_t *metrics = json_object();
+    for (int k = 0; k < t->metrics && g != x->base; k++) {
+      const struct comparison *c = &x->c[g * t->metrics + k];
+      json_object_set_new(metrics, t->metric[k].name,
+                          json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "contrast",
+                                    contrast_of(&t->metric[k]) == CONTRAST_RATIO ? "ratio" : "difference",
+                                    "baseline", json_interval(&c->a), "group", json_interval(&c->b), "effect",
+                                    json_interval(&c->effect), "p", json_known(!isnan(c->p), c->p), "p_holm",
+                                    json_known(!isnan(c->holm), c->holm)));
+    }
+    json_array_append_new(all, json_pack("{s:o, s:i, s:o, s:o}", "group", json_text(group->label), "runs",
+                                         group->count, "baseline", json_text(t->set->group[x->base].label),
+                                         "metrics", metrics));
+  }
+  json_print(all);
+}
+
+static int show_against(const struct table_of *t, const char *baseline, enum measures_form form,
+                        struct error *error)
+{
+  struct against x = {.t = t, .base = find_group(t->set, baseline, error)};
+  int status = error->status;
+  x.c = memory_new((size_t)(t->set->groups * t->metrics) + 1, sizeof *x.c);
+  for (int g = 0; g < t->set->groups && !status; g++)
+    if (g != x.base) status = compare_group(&x, g, error);
+  if (!status) {
+    correct(&x);
+    if (form == MEASURES_JSON)
+      json_against(&x);
+    else
+      print_against(&x, form == MEASURES_CSV);
+  }
+  memory_free(x.c);
+  return status;
+}
+
 int measures_show(const struct runset *set, const char *of, int groups, enum measures_form form,
-                  enum measures_mean mean, struct error *error)
+                  enum measures_mean mean, const char *baseline, struct error *error)
 {
   struct table_of t = {.set = set, .mean = mean};
   int status = metrics_read(&t.metric, &t.metrics, of, error);
   if (!status) status = metrics_of(t.metric, t.metrics, set, &t.value, error);
   if (!status) {
-    if (form == MEASURES_JSON)
+    if (baseline)
+      status = show_against(&t, baseline, form, error);
+    else if (form == MEASURES_JSON)
       (groups ? json_groups : json_runs)(&t);
     else
       (groups ? print_groups : print_runs)(&t, form == MEASURES_CSV);

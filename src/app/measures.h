@@ -21,6 +21,8 @@ struct measure measure_group(const struct run_group *, const struct metric *, co
 /* The end of a table's last line: "N runs have not finished ...", or nothing of 0. */
 void measures_print_unfinished(int runs);
 
+/* With `baseline`, the label of a group or the value in it: each group against it, in pairs of equal seed. STATUS_USAGE
+   names the groups if there is no such one. */
 int measures_show(const struct runset *, const char *of, int groups, enum measures_form, enum measures_mean,
-                  struct error *);
+                  const char *baseline, struct error *);
 #endif

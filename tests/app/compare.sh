@@ -56,6 +56,22 @@ test "$1 $2 $3" = "5 1 4" || fail "a group's n: $found"
 check "$4" "$(cut -d' ' -f1 "$dir/want")" "a group's mean"
 check "$(awk -F, '$1 == "muon" { print $6 }' "$dir/out")" "$(cut -d' ' -f2 "$dir/want")" "its interval"
 show --by kind --of val,attn/max_logit:all:above=1e6 "$dir/runs" | grep -q 'muon .*n=4 .*not reached .*n=4, 0 reached' || fail "groups as text"
+# each group against a baseline: the numbers that compare has of the two arms; of max logits the ratio
+show --by kind --baseline adam --csv --of val,peak "$dir/runs" > "$dir/out"
+effect() { "$program" compare "$dir/runs" kind=adam kind=muon --json "$@" | grep -o '"effect": {"n": [0-9]*, "mean": [^,]*, "lo": [^,]*' | grep -o '[-0-9.e]*$\|"n": [0-9]*\|"mean": [^,]*' | sed 's/.*: //' | tr '\n' ' '; }
+# shellcheck disable=SC2046 # n, mean, lower end
+set -- $(effect --of val) $(effect --of peak --ratio)
+awk -F, '$1 == "muon" { print $4, $5, $7, $10, $11, $13 }' "$dir/out" | tr ' ' '\n' > "$dir/found"
+printf '%s\n' "$2" "$3" "$1" "$5" "$6" "$4" | paste - "$dir/found" | while read -r want found; do near "$found" "$want" || echo "$found, not $want"; done > "$dir/differ"
+test $# -eq 6 && test ! -s "$dir/differ" || fail "--baseline: $(cat "$dir/differ" "$dir/out")"
+awk -F, '$1 == "adam" && $4 $5 $6 == "" { found = 1 } END { exit !found }' "$dir/out" || fail "--baseline: of itself: $(cat "$dir/out")"
+show --by kind --baseline adam --json --of val "$dir/runs" | grep -q '"group": "muon", .*"baseline": "adam", .*"contrast": "difference", .*"p_holm": ' || fail "--baseline --json"
+for bad in '--baseline adm' '--baseline adam --mean=median'; do
+  # shellcheck disable=SC2086
+  "$program" show --by kind $bad --of val "$dir/runs" > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && test ! -s "$dir/out" || fail "show $bad: exit $status"
+done
+"$program" show --by kind --baseline adm "$dir/runs" 2>&1 | grep -q "no such group; allowed: 'adam', 'muon'" || fail "--baseline: the groups are not named"
 show --by kind --mean=median --json --of val "$dir/runs" | grep -q '"median": ' || fail "--mean"
 
 for bad in loss:lst loss:last0 loss:last200% loss:9-3 loss:last:most loss:last:above=x loss:last:below=nan loss::max loss:a:b:c los \

@@ -16,7 +16,7 @@
 enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS, FORM_WHY, FORM_DEAD };
 struct options {
   struct selected_runs chosen;
-  const char *of;
+  const char *of, *baseline;
   long group, parameters, events, why, json, csv, mean; /* mean: enum measures_mean, or -1 */
   double dead;                                          /* the share, or -1 */
   enum form form;
@@ -399,6 +399,10 @@ static const struct command_option options[] = {
                    "These numbers of each run, or of each group with n and interval: ", 0),
    .argument = "METRIC,...",
    .tell = add_metrics},
+  TEXT(baseline, 0, "GROUP", NULL,
+       "Each group against this one (its name, or the value of --by's key): means, and the differences over "
+       "pairs of "
+       "equal seed, of max logits the ratios (default of --of: val,peak,last,clips)"),
   CHOICE(mean, 0, means, NULL, "Of a group's metrics (default arithmetic)"),
   FLAG(csv, 0,
        "The metrics as comma separated values (--of; else loss,val,peak,last,clips); a text that a "
@@ -413,12 +417,15 @@ static int check_options(struct options *r, struct error *e)
 {
   if ((r->events != 0) + (r->parameters != 0) + (r->why != 0) + (r->dead >= 0) > 1)
     return error_set(e, STATUS_USAGE, "show: one of --parameters, --events, --why and --dead");
-  r->form = r->events                            ? FORM_EVENTS
-            : r->parameters                      ? FORM_PARAMETERS
-            : r->why                             ? FORM_WHY
-            : r->dead >= 0                       ? FORM_DEAD
-            : r->group || r->chosen.selection.by ? FORM_GROUPS
-                                                 : FORM_RUNS;
+  r->form = r->events                                           ? FORM_EVENTS
+            : r->parameters                                     ? FORM_PARAMETERS
+            : r->why                                            ? FORM_WHY
+            : r->dead >= 0                                      ? FORM_DEAD
+            : r->group || r->baseline || r->chosen.selection.by ? FORM_GROUPS
+                                                                : FORM_RUNS;
+  if (r->baseline && !r->of) r->of = "val,peak,last,clips";
+  if (r->baseline && r->mean >= 0)
+    return error_set(e, STATUS_USAGE, "show --mean: not with --baseline, whose means follow from the metric");
   if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
   if (r->mean >= 0 && (!r->of || r->form != FORM_GROUPS))
     return error_set(e, STATUS_USAGE, "show --mean: of a group's metrics: with --of, and --group or --by");
@@ -462,7 +469,7 @@ static int show_set(const struct options *r, const struct runset *set, struct er
                          r->csv    ? MEASURES_CSV
                          : r->json ? MEASURES_JSON
                                    : MEASURES_TEXT,
-                         r->mean < 0 ? MEAN_ARITHMETIC : (enum measures_mean)r->mean, error);
+                         r->mean < 0 ? MEAN_ARITHMETIC : (enum measures_mean)r->mean, r->baseline, error);
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
