@@ -92,6 +92,17 @@ median() {
     awk '{ x[NR] = $1 } END { print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'
 }
 
+# curve RUNS CONDITION: step, geometric mean over seeds of the largest head, and the extremes of the seeds; a block
+curve() {
+  runs "$1" "select((.state == \"finished\" or .state == \"blown-up\") and $2) | .file" >"$work/of"
+  while read -r run; do rows "$run" probe/max_logit --reduce=max; done <"$work/of" |
+    awk '$2 > 0 {
+        if (!($1 in n)) { at[++k] = $1; low[$1] = high[$1] = $2 }
+        n[$1]++; sum[$1] += log($2); if ($2 < low[$1]) low[$1] = $2; if ($2 > high[$1]) high[$1] = $2
+      }
+      END { for (i = 1; i <= k; i++) print at[i], exp(sum[at[i]] / n[at[i]]), low[at[i]], high[at[i]]; print "\n" }'
+}
+
 # draw SCRIPT NAME [VARIABLE=VALUE ...]: $dir/NAME.png and .svg; the script finds term, out, style and the
 # variables, all of them text
 draw() {

@@ -17,10 +17,11 @@ KEYS='train.seed=1,2 train.steps=4 train.warmup=2 train.batch=4 train.val_batche
 export MAXLOGIT MAXLOGIT_PLOTS KEYS
 
 try() { # NAME[/SCRIPT] ROWS FIGURE... (ROWS empty: not counted)
-  name=$1 rows=$2 script=run table=table
+  name=$1 rows=$2 script=run table=table text=README.md
   shift 2
   case $name in */*) script=${name#*/} table=$script name=${name%/*} ;; esac
-  "experiments/$name/$script.sh" README.md "$name" > "$name.out" 2> "$name.err" ||
+  if grep -q '^builtin=1' "experiments/$name/$script.sh"; then text=''; fi
+  "experiments/$name/$script.sh" ${text:+"$text"} "$name" > "$name.out" 2> "$name.err" ||
     { fail "$name: exit $?"; tail -n 5 "$name.err"; return; }
   cmp -s "$name.out" "$name/$table.txt" || fail "$name: does not print its table"
   tail -n 1 "$name.out" | grep -q '^maxlogit .* revision .* numerics' || fail "$name: the table does not say what made it"
@@ -52,6 +53,9 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   export SEEDS
   try 15-horizon '' horizon.png horizon.svg rates.png rates.svg
   test "$(grep -c '^muon .*3: ' "$name.out")" -eq 2 || fail "$name: the verdicts: $(cat "$name.out")"
+  try 20-when-it-explodes '' when-it-explodes.png when-it-explodes.svg tug-of-war.png tug-of-war.svg
+  test "$(grep -cE ': (above|below|not above|not below|within|more than) .* (holds|partly|refuted here|inconclusive|differs, size open|few seeds)$' "$name.out")" -ge 17 ||
+    fail "$name: the verdicts: $(cat "$name.out")"
   KEYS='train.steps=20 train.val_every=10 train.warmup=2 train.batch=2 train.val_batches=1 record.probe_every=1'
   try 17-price-of-a-cure '' price.png price.svg
   test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 7 || fail "$name: the verdicts: $(cat "$name.out")"

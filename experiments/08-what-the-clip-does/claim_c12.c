@@ -14,6 +14,10 @@ const struct claim claim_c12 = {
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,
   .matters = 1,
+  .control = {{"spikes", 0, 0}, {"clips", 1, 0}},
+  .revised =
+    "no run had a spike, with the clip or without, and that was called refuted: a control asks for spikes "
+    "without the clip, and for a clip that acted",
   .refute = "as many spikes (train.spike) with the clip as without, to within one a run",
   .explored = "none: the regime and what matters were set beforehand and not tried.",
 };

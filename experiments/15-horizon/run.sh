@@ -16,16 +16,6 @@ told "$dir" "$of" "$settings" >"$work/runs"
 told "$dir/rates" "$of" "$settings" >"$work/rates"
 awk -v horizons="$horizons" -v ratios="$work/ratios" -v tuned="$work/tuned" -f "$here/../order.awk" -f "$here/horizon.awk" \
   "$work/rates" "$work/runs" >"$dir/table.txt"
-# curve RUNS CONDITION: step, geometric mean over seeds of the largest head, and the extremes of the seeds; a block
-curve() {
-  runs "$1" "select((.state == \"finished\" or .state == \"blown-up\") and $2) | .file" >"$work/of"
-  while read -r run; do rows "$run" probe/max_logit --reduce=max; done <"$work/of" |
-    awk '$2 > 0 {
-        if (!($1 in n)) { at[++k] = $1; low[$1] = high[$1] = $2 }
-        n[$1]++; sum[$1] += log($2); if ($2 < low[$1]) low[$1] = $2; if ($2 > high[$1]) high[$1] = $2
-      }
-      END { for (i = 1; i <= k; i++) print at[i], exp(sum[at[i]] / n[at[i]]), low[at[i]], high[at[i]]; print "\n" }'
-}
 cut -f 1,2 "$work/rates" | sort -k 1,1 -k 2,2g -u | tr '\t' ':' >"$work/blocks"
 while IFS=: read -r arm rate; do curve "$dir/rates" "p(\"arm\") == \"$arm\" and p(\"train.lr\") == \"$rate\""; done <"$work/blocks" >"$work/paths"
 draw rates.gp rates paths="$work/paths" blocks="$(tr '\n' ' ' <"$work/blocks")" tuned="$work/tuned" steps="$steps"

@@ -28,7 +28,11 @@ void pairs_values(const struct pair *, const char *by, int in_short, char *out, 
    For memory_free. */
 char *pairs_difference(const struct pair *, int count);
 
-enum contrast { CONTRAST_DIFFERENCE, CONTRAST_RATIO }; /* B - A; B / A by logarithms */
+enum contrast {
+  CONTRAST_DIFFERENCE, /* B - A */
+  CONTRAST_RATIO,      /* B / A, by logarithms */
+  CONTRAST_SHARE       /* of claims: the share of B's runs above a level minus that of A's */
+};
 
 /* What pairs [0, count) say of a metric. The pairs that count have two finite values that count
    (metric_counts), above zero for a ratio, none censored. */

@@ -7,6 +7,7 @@
 #include "analysis/pairs.h"
 #include "base/markup.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 struct table_of {
   const struct runset *set;
@@ -387,10 +388,11 @@ static void print_against(const struct against *x, int csv)
   (csv ? print_csv : print_columns)(&b);
   memory_free(b.text);
   if (csv) return;
-  printf("Means of groups, geometric for max logits. Differences and ratios to %s over n pairs of equal "
-         "seed, with 95 %% "
-         "interval\n(Student's t); *: p below 0.05 after Holm's correction for %d comparison%s.%s",
-         t->set->group[x->base].label, x->tests, x->tests == 1 ? "" : "s", failed ? MEASURES_FAILED : "");
+  printf("Means of groups, geometric for max logits. Differences and ratios to %s\n"
+         "over n pairs of equal seed, with 95 %% interval (Student's t); *: p below 0.05 after Holm's "
+         "correction for %d "
+         "comparison%s.%s",
+         t->set->group[x->base].label, x->tests, text_s(x->tests), failed ? MEASURES_FAILED : "");
   measures_print_unfinished(unfinished);
 }
 

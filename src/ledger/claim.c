@@ -51,6 +51,33 @@ int claim_is_same_comparison(const struct claim *c, const struct claim *d)
   return same;
 }
 
+const char *claim_regime_value(const struct claim *c, const char *key, int *length)
+{
+  size_t size = strlen(key);
+  for (const char *line = c->regime ? c->regime : ""; *line;
+       line += strcspn(line, "\n"), line += *line == '\n') {
+    if (strncmp(line, key, size) != 0 || !strchr(" =", line[size])) continue;
+    line += size + strspn(line + size, " =");
+    *length = (int)strcspn(line, "\n");
+    return line;
+  }
+  *length = 0;
+  return "";
+}
+
+const char *claim_rates(const struct claim *c, char out[32])
+{
+  int length, own = 0;
+  const char *rate = claim_regime_value(c, "train.lr", &length);
+  for (int a = 0; a < claim_compared(c); a++) own |= c->arm[a].set && strstr(c->arm[a].set, "train.lr=");
+  *out = 0;
+  if (c->equal == EQUAL_TUNED)
+    snprintf(out, 32, "tuned");
+  else if (length && !own)
+    snprintf(out, 32, "lr %.*s", length, rate);
+  return out;
+}
+
 const char *contrast_text(const struct claim *c, char *out, int room)
 {
   char level[32];
@@ -58,6 +85,10 @@ const char *contrast_text(const struct claim *c, char *out, int room)
   snprintf(level, sizeof level, "%g", c->level);
   snprintf(out, (size_t)room, c->contrast == CONTRAST_RATIO ? "%.40s / %.40s" : "%.40s \342\210\222 %.40s",
            both ? c->arm[1].name : c->arm[0].name, both ? c->arm[0].name : level);
+  if (c->contrast == CONTRAST_SHARE) {
+    int length = (int)strlen(out);
+    snprintf(out + length, (size_t)(room - length), ", shares of runs above %g", c->level);
+  }
   return out;
 }
 

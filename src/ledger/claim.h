@@ -31,7 +31,15 @@ struct claim_arm {
   const char *metric; /* where it is not the claim's */
   const char *start;  /* as `set`, of the phase that the arm starts from */
 };
-enum { CLAIM_ARMS = 7 };
+enum { CLAIM_ARMS = 7, CLAIM_CONTROLS = 2 };
+
+/* What must be seen for the comparison to mean anything: the symptom without the cure, the cure at work. Where the
+   median over the arm's runs is not above the bound the verdict is `nothing to test`. */
+struct claim_control {
+  const char *metric; /* NULL: none */
+  int arm;
+  double above;
+};
 
 struct claim {
   const char *id;       /* "C-18", "C-18b" where a sentence needs several rows; the file is claim_c18b.c */
@@ -48,10 +56,11 @@ struct claim {
   enum equal equal;
   const char *metric; /* metric.h */
   enum contrast contrast;
-  double level;
+  double level; /* of the only arm; of a share: what a run's value must exceed to count */
   enum prediction prediction;
   double matters;     /* the smallest effect that matters: a difference above 0, or a factor above 1 */
   const char *refute; /* what would refute it, in words */
+  struct claim_control control[CLAIM_CONTROLS];
   /* Why no small machine can test it: the verdict is then `needs scale`, and the arms show the trend. NULL: it is
      tested. */
   const char *scale;
@@ -82,6 +91,10 @@ int claim_is_tested(const struct claim *);
 /* Are the same arms compared by the same measure, whatever is said of them? Such count once. */
 int claim_is_same_comparison(const struct claim *, const struct claim *);
 const char *contrast_text(const struct claim *, char *out, int room); /* "B / A" */
+/* The value of a key in the regime; its length is 0 if the key is missing. */
+const char *claim_regime_value(const struct claim *, const char *key, int *length);
+/* At which rates a verdict is found: "tuned", "lr 0.03"; "" if the arms' rates differ or the regime names none. */
+const char *claim_rates(const struct claim *, char out[32]);
 const char *prediction_text(const struct claim *, char *out,
                             int room); /* "B / A above 1, by a factor of 1.2" */
 #endif

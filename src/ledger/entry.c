@@ -86,6 +86,10 @@ void entry_reason(const struct entry *x, char out[512])
   else if (x->idle)
     snprintf(out, 512,
              "the two arms are the same training to the bit: what differs between them never acted");
+  else if (x->uncontrolled)
+    snprintf(out, 512, "the median of %s in the runs of %.60s is %.3g, and more than %g is needed",
+             c->control[x->uncontrolled - 1].metric, c->arm[c->control[x->uncontrolled - 1].arm].name,
+             x->control, c->control[x->uncontrolled - 1].above);
   else if (x->silent)
     snprintf(out, 512, "%s is %g in every run of both arms: there was nothing to tell them by",
              claim_metric(c, 0), x->arm[0].run[0].value.value);
@@ -120,14 +124,16 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
   int all = stage_seeds[STAGES - 1], n = j->effect.n;
   const struct judgement *beside =
     x->rates.falls && x->rates.at_best <= VERDICT_REFUTED ? &x->rates.judgement[x->rates.falls - 1] : NULL;
-  if (x->idle || x->silent)
-    buffer_add(b, "a regime in which the arms differ");
+  if (j->verdict == VERDICT_NOTHING)
+    buffer_add(b, x->uncontrolled ? "a regime in which this is seen" : "a regime in which the arms differ");
   else if (beside && beside->pairs > n && beside->pairs < 1000)
     buffer_add(b, "about %.0f seeds more beside the best rates", beside->pairs - n);
   else if (beside)
     buffer_add(b, "rates that are known better than by a factor of %.3g", TUNING_FACTOR);
   else if (j->verdict == VERDICT_FEW_SEEDS)
     buffer_add(b, "%d pairs more at least", stage_seeds[1] - n);
+  else if (j->settled && x->claim->contrast == CONTRAST_SHARE)
+    buffer_add(b, "pairs that differ the other way");
   else if (j->settled && j->verdict != VERDICT_INCONCLUSIVE && isnan(j->pairs))
     buffer_add(b, "%d more of the %d pairs on the other side", j->spare + 1, n);
   else if (isnan(j->pairs) || j->pairs > 1000)

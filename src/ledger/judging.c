@@ -29,10 +29,12 @@ static int is_done(const struct entry_run *run)
 
 static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, struct error *error)
 {
-  struct metric m, loss;
+  struct metric m, loss, control[CLAIM_CONTROLS];
   struct measured last;
   int status = metric_read(&m, claim_metric(claim, a), error), some = 0;
   if (!status) status = metric_read(&loss, "loss:last", error);
+  for (int k = 0; k < CLAIM_CONTROLS && claim->control[k].metric && !status; k++)
+    status = metric_read(&control[k], claim->control[k].metric, error);
   for (int i = 0; i < arm->runs && !status; i++) {
     struct entry_run *run = &arm->run[i];
     struct run opened = {.path = run->path};
@@ -42,6 +44,12 @@ static int read_arm(const struct claim *claim, int a, struct entry_arm *arm, str
     status = metric_of(&m, &opened, &run->value, error);
     if (!status) status = metric_of(&loss, &opened, &last, error);
     run->last_loss = last.value;
+    for (int k = 0; k < CLAIM_CONTROLS; k++) run->control[k] = NAN;
+    for (int k = 0; k < CLAIM_CONTROLS && claim->control[k].metric && !status; k++)
+      if (claim->control[k].arm == a) {
+        status = metric_of(&control[k], &opened, &last, error);
+        if (last.has) run->control[k] = last.value;
+      }
     if (!status) run->blew_up = run_blew_up(opened.file);
     run->seconds = run_wall_seconds(opened.file);
     some |= run->value.has || run->fate == SWEEP_DIVERGED;
@@ -57,12 +65,14 @@ static int counts(const struct entry_run *run, enum contrast contrast)
 {
   const struct measured *v = &run->value;
   return run->fate == SWEEP_FINISHED && v->has && isfinite(v->value) &&
-         (contrast == CONTRAST_DIFFERENCE || v->value > 0);
+         (contrast != CONTRAST_RATIO || v->value > 0);
 }
 
-/* A time that was not reached is the last step seen, or any later one. */
-static struct effect range_of(const struct entry_run *run)
+/* A time that was not reached is the last step seen, or any later one. Of a share a run counts or not. */
+static struct effect range_of(const struct entry_run *run, const struct claim *c)
 {
+  if (c->contrast == CONTRAST_SHARE)
+    return (struct effect){run->value.value > c->level, run->value.value > c->level};
   return (struct effect){run->value.value, run->value.censored ? INFINITY : run->value.value};
 }
 
@@ -90,7 +100,8 @@ static int find_effects(const struct claim *c, const struct entry_arm *a, const 
       left->out++;
     } else {
       left->blown_up += first->blew_up || (second && second->blew_up);
-      effect[n++] = contrast_of(second ? range_of(first) : level, range_of(second ? second : first), ratio);
+      effect[n++] =
+        contrast_of(second ? range_of(first, c) : level, range_of(second ? second : first, c), ratio);
     }
   }
   return n;
@@ -128,6 +139,24 @@ static int is_silent(const struct entry *x)
   return seen[0] && seen[1];
 }
 
+/* The first control that is not met, counted from 1; a median over runs without a value is not. */
+static int find_unmet_control(struct entry *x)
+{
+  const struct claim *c = x->claim;
+  int unmet = 0;
+  for (int k = 0; k < CLAIM_CONTROLS && c->control[k].metric && !unmet; k++) {
+    const struct entry_arm *arm = &x->arm[c->control[k].arm];
+    double *value = memory_new((size_t)arm->runs + 1, sizeof *value);
+    int n = 0;
+    for (int i = 0; i < arm->runs; i++)
+      if (is_done(&arm->run[i]) && !isnan(arm->run[i].control[k])) value[n++] = arm->run[i].control[k];
+    x->control = n ? median_of(value, n).middle : NAN;
+    if (!(x->control > c->control[k].above)) unmet = k + 1;
+    memory_free(value);
+  }
+  return unmet;
+}
+
 static void summarise(struct entry *x)
 {
   for (int a = 0; a < claim_arms(x->claim); a++) {
@@ -162,7 +191,9 @@ static struct judgement judge_arms(const struct claim *c, const struct entry_arm
   double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
   int n = find_effects(c, a, b, effect, left);
   struct judgement j = c->identity ? judge_identity(effect, n, c->prediction, matters)
-                                   : judge(effect, n, c->prediction, matters, stage, last);
+                       : c->contrast == CONTRAST_SHARE
+                         ? judge_shares(effect, n, c->prediction, matters, stage, last)
+                         : judge(effect, n, c->prediction, matters, stage, last);
   memory_free(effect);
   return j;
 }
@@ -205,8 +236,9 @@ static int judge_entry(const struct ledger *l, struct entry *x, int stage, struc
   if (!c->identity && !may_stop(l, stage)) j->settled = last;
   x->idle = !c->identity && is_idle(x);
   x->silent = !c->identity && !x->idle && is_silent(x);
-  if (x->silent) j->settled = last; /* further seeds may have something to say */
-  if (x->idle || x->silent) j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN;
+  x->uncontrolled = !c->identity && !x->idle && !x->silent ? find_unmet_control(x) : 0;
+  if (x->silent || x->uncontrolled) j->settled = last; /* further seeds may have something to say */
+  if (x->idle || x->silent || x->uncontrolled) j->verdict = VERDICT_NOTHING, j->p = NAN;
   if (c->equal == EQUAL_TUNED && !(*x->rates.best[0] && *x->rates.best[1]))
     j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN; /* it is said why: `failed` */
   if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;

@@ -13,10 +13,11 @@ struct entry_run {
   long seed;
   char id[16], *path;
   enum sweep_fate fate;
-  struct measured value; /* of the arm's metric */
-  double last_loss;      /* of its last step */
-  int blew_up;           /* counted, no more: verdicts take it as any finished run */
-  double seconds;        /* that it took */
+  struct measured value;          /* of the arm's metric */
+  double control[CLAIM_CONTROLS]; /* of the claim's controls; NAN: not of this arm, or without a value */
+  double last_loss;               /* of its last step */
+  int blew_up;                    /* counted, no more: verdicts take it as any finished run */
+  double seconds;                 /* that it took */
 };
 struct entry_arm {
   struct entry_run *run; /* [runs], seeds upwards */
@@ -66,6 +67,8 @@ struct entry { /* a claim and what came of it */
   struct former former;
   int idle;         /* the arms' runs are the same training: what differs between them did not act */
   int silent;       /* every run of both arms gave one and the same value: no spike anywhere, say */
+  int uncontrolled; /* 1 + the control that was not met; 0: all were */
+  double control;   /* the median that was found of it */
   int diverged;     /* seeds left out because a run diverged, */
   int left_out;     /* or has no finite value, or none above zero for a ratio */
   int blown_up;     /* seeds that count, with a run that blew up (storage/blow_up.h) */

@@ -147,10 +147,11 @@ static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, in
 {
   struct buffer *b = &s->b;
   struct interval e = entry_interval(x, "effect");
-  char effect[128];
+  char effect[128], rates[32];
   markup_add(b, "<td class=\"n\">");
   if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
   if (x) add_verdict(b, entry_verdict(x));
+  if (x && *claim_rates(c, rates)) add_element(b, "span class=\"soft\"", rates);
   if (x && e.n) {
     int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* what a README tells has none */
     markup_add(b, "<br/>");

@@ -39,31 +39,34 @@ const char *print_interval(const struct interval *i, char out[128])
 
 /* --- a table -------------------------------------------------------------------------------------------- */
 
-/* "holds", or, where two names have one comparison, whose it is, and what it was before it was changed. */
+/* "holds (lr 0.03)", or, where two names have one comparison, whose it is, and what it was before it was changed. */
 static void add_verdict(struct buffer *b, const struct entry *x)
 {
+  char rates[32];
   buffer_add(b, "%s", verdict_name(x->judgement.verdict));
+  if (claim_compared(x->claim) && *claim_rates(x->claim, rates)) buffer_add(b, " (%s)", rates);
   if (x->same_as) buffer_add(b, " (counted as %s)", x->same_as->id);
   if (*x->former.verdict) buffer_add(b, " (changed after the fact; was: %s)", x->former.verdict);
 }
 
 void print_table(const struct ledger *l)
 {
-  printf("%-7s %-20s %-6s %-30s %3s %8s %8s  %s\n", "claim", "verdict", "equal", "effect", "n", "Holm", "FDR",
-         "predicted");
+  printf("%-7s %-20s %-8s %-6s %-30s %3s %8s %8s  %s\n", "claim", "verdict", "rate", "equal", "effect", "n",
+         "Holm", "FDR", "predicted");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];
     struct interval e = entry_effect(x);
-    char effect[128] = "-", number[3][32] = {"-", "-", "-"}, text[256], change[512];
+    char effect[128] = "-", number[3][32] = {"-", "-", "-"}, text[256], change[512], rates[32] = "";
+    if (claim_compared(x->claim)) claim_rates(x->claim, rates);
     if (e.n) snprintf(number[2], 32, "%d", e.n);
     if (claim_compared(x->claim))
       prediction_text(x->claim, text, sizeof text);
     else
       snprintf(text, sizeof text, "%.60s", x->claim->withdrawn ? x->claim->withdrawn : x->claim->scale);
-    printf("%-7s %-20s %-6s %-30s %3s %8s %8s  %s%s%s\n", x->claim->id, verdict_name(x->judgement.verdict),
-           equal_name(x->claim->equal), e.n ? print_interval(&e, effect) : effect, number[2],
-           print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]), text,
-           *x->failed ? "; failed: " : "", x->failed);
+    printf("%-7s %-20s %-8s %-6s %-30s %3s %8s %8s  %s%s%s\n", x->claim->id,
+           verdict_name(x->judgement.verdict), *rates ? rates : "-", equal_name(x->claim->equal),
+           e.n ? print_interval(&e, effect) : effect, number[2], print_short_number(x->holm, number[0]),
+           print_short_number(x->fdr, number[1]), text, *x->failed ? "; failed: " : "", x->failed);
     if (x->same_as) printf("%8s the comparison of %s: counted once\n", "", x->same_as->id);
     if (*x->former.verdict)
       printf("%8s changed after the fact; before: %s, %s\n", "", x->former.verdict,
@@ -151,6 +154,8 @@ static json_t *replicas_json(const struct entry *x)
 
 static json_t *entry_json(const struct ledger *l, const struct entry *x)
 {
+  static const char *const contrast_names[] = {
+    [CONTRAST_DIFFERENCE] = "difference", [CONTRAST_RATIO] = "ratio", [CONTRAST_SHARE] = "share"};
   const struct claim *c = x->claim;
   const struct judgement *j = &x->judgement;
   struct buffer settings = {0};
@@ -164,7 +169,7 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
     "verdict", verdict_name(j->verdict), "reason", json_text(text), "sentence", json_text(c->sentence),
     "source", json_text(c->source), "experiment", json_text(x->question), "effect", interval_json(&e),
     "equal", equal_name(c->equal), "p", number_json(j->p), "p_holm", number_json(x->holm), "p_fdr",
-    number_json(x->fdr), "contrast", c->contrast == CONTRAST_RATIO ? "ratio" : "difference", "predicted",
+    number_json(x->fdr), "contrast", contrast_names[c->contrast], "predicted",
     claim_compared(c) ? json_text(prediction_text(c, predicted, sizeof predicted)) : json_null(), "matters",
     claim_compared(c) ? json_number(c->matters) : json_null());
   REQUIRE(out);
@@ -255,20 +260,6 @@ static const char *effect_unit(const struct claim *c)
   return c->contrast == CONTRAST_DIFFERENCE && is_loss && !strchr(metric, '=') ? " nat" : "";
 }
 
-/* The value of a key in lines of a configuration; its length is 0 if the key is missing. */
-static const char *regime_value(const char *regime, const char *key, int *length)
-{
-  size_t size = strlen(key);
-  for (const char *line = regime; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-    if (strncmp(line, key, size) != 0 || !strchr(" =", line[size])) continue;
-    line += size + strspn(line + size, " =");
-    *length = (int)strcspn(line, "\n");
-    return line;
-  }
-  *length = 0;
-  return "";
-}
-
 /* "equal rms: learning rate 0.03, 600 steps": a cell. */
 static void add_regime(struct buffer *b, const struct entry *x)
 {
@@ -285,7 +276,7 @@ static void add_regime(struct buffer *b, const struct entry *x)
   buffer_add(b, is_tuned ? "%s" : "equal %s", equal_name(c->equal));
   if (is_tuned && *x->rates.best[0]) buffer_add(b, " (%s and %s)", x->rates.best[0], x->rates.best[1]);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    const char *value = regime_value(c->regime, words[i].key, &length);
+    const char *value = claim_regime_value(c, words[i].key, &length);
     if (!length || (is_tuned && !strcmp(words[i].key, "train.lr"))) continue;
     buffer_add(b, "%s%s%.*s%s", before, words[i].before, length, value, words[i].after);
     before = ", ";

@@ -23,6 +23,9 @@ void registry_hash(const struct claim *c, char out[16])
                TUNING_METRIC, TUNING_START, TUNING_FACTOR, TUNING_MOST, TUNING_SEEDS, TUNING_SEED);
   buffer_add(&b, "contrast %d level %g prediction %d matters %g identity %d scale %d\n", (int)c->contrast,
              c->level, (int)c->prediction, c->matters, c->identity, c->scale != NULL);
+  for (int k = 0; k < CLAIM_CONTROLS && c->control[k].metric; k++)
+    buffer_add(&b, "control arm %d %s above %g\n", c->control[k].arm, c->control[k].metric,
+               c->control[k].above);
   snprintf(out, 16, "%012llx", (unsigned long long)XXH3_64bits(b.text, b.length) >> 16);
   memory_free(b.text);
 }

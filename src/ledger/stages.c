@@ -1,5 +1,6 @@
 #include "ledger/stages.h"
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -20,6 +21,7 @@ const char *verdict_name(enum verdict v)
                                       [VERDICT_DIFFERS] = "differs, size open",
                                       [VERDICT_INCONCLUSIVE] = "inconclusive",
                                       [VERDICT_FEW_SEEDS] = "few seeds",
+                                      [VERDICT_NOTHING] = "nothing to test",
                                       [VERDICT_NEEDS_SCALE] = "needs scale",
                                       [VERDICT_TRUE] = "true by construction",
                                       [VERDICT_BROKEN] = "broken",
@@ -33,11 +35,13 @@ const char *verdict_name(enum verdict v)
 struct sample { /* effects, turned so that the prediction is above */
   double *low, *high;
   int n, rank; /* of the interval's edges, from 1; 0: there is none */
+  int shares, more,
+    fewer; /* the effect is a difference of shares; pairs with an effect above zero, below it */
 };
 
 static struct sample sample_of(const struct effect *x, int n, int turned)
 {
-  struct sample s = {memory_new(2 * (size_t)n + 1, sizeof *s.low), NULL, n, 0};
+  struct sample s = {.low = memory_new(2 * (size_t)n + 1, sizeof *s.low), .n = n};
   s.high = s.low + n;
   for (int i = 0; i < n; i++) {
     s.low[i] = turned ? -x[i].high : x[i].low;
@@ -78,15 +82,50 @@ static int not_below(const struct sample *s, double bound)
   return n;
 }
 
+/* --- differences of shares ------------------------------------------------------------------------------ */
+
+/* What the share of pairs with more, minus that of pairs with fewer, is at least, but for this error. */
+static double share_limit(int more, int fewer, int n, double error)
+{
+  double low = more ? gsl_cdf_beta_Pinv(error / 2, more, n - more + 1) : 0,
+         high = fewer < n ? gsl_cdf_beta_Pinv(1 - error / 2, fewer + 1, n - fewer) : 1;
+  return low - high;
+}
+
+/* The least error at which the limit lies above a bound. */
+static double share_error(int more, int fewer, int n, double bound)
+{
+  double low = 1e-12, high = 1;
+  if (share_limit(more, fewer, n, high) <= bound) return 1;
+  while (high / low > 1 + 1e-9) {
+    double middle = sqrt(low * high);
+    if (share_limit(more, fewer, n, middle) > bound)
+      high = middle;
+    else
+      low = middle;
+  }
+  return high;
+}
+
 /* --- verdicts ------------------------------------------------------------------------------------------- */
 
-/* A verdict that rests on all but `wrong` pairs lying on one side of a bound. */
-static void settle(struct judgement *j, const struct sample *s, enum verdict verdict, int wrong, int settled)
+static int max_int(int a, int b) { return a > b ? a : b; }
+
+/* A verdict that rests on effects above one bound and below another; NAN: there is none. */
+static void settle(struct judgement *j, const struct sample *s, enum verdict verdict, double above,
+                   double below, int settled)
 {
   j->verdict = verdict;
   j->settled = settled;
-  j->p = fmin(1, LOOKS * 2 * sign_tail(s->n, wrong));
-  j->spare = s->rank - 1 - wrong;
+  if (s->shares) {
+    double error = isnan(above) ? 0 : share_error(s->more, s->fewer, s->n, above);
+    if (!isnan(below)) error = fmax(error, share_error(s->fewer, s->more, s->n, -below));
+    j->p = fmin(1, LOOKS * 2 * error);
+  } else {
+    int wrong = max_int(isnan(above) ? 0 : not_above(s, above), isnan(below) ? 0 : not_below(s, below));
+    j->p = fmin(1, LOOKS * 2 * sign_tail(s->n, wrong));
+    j->spare = s->rank - 1 - wrong;
+  }
 }
 
 /* The interval narrows as the root of the number of pairs: until it leaves out what is so far from its middle. */
@@ -101,11 +140,11 @@ static void judge_more(struct judgement *j, const struct sample *s, double matte
   const struct interval *e = &j->effect;
   double short_of = fabs(e->mean - matters);
   if (e->lo > matters) {
-    settle(j, s, VERDICT_HOLDS, not_above(s, matters), 1);
+    settle(j, s, VERDICT_HOLDS, matters, NAN, 1);
   } else if (e->hi < matters) {
-    settle(j, s, VERDICT_REFUTED, not_below(s, matters), 1);
+    settle(j, s, VERDICT_REFUTED, NAN, matters, 1);
   } else if (e->lo > 0) {
-    settle(j, s, VERDICT_PARTLY, not_above(s, 0), 0);
+    settle(j, s, VERDICT_PARTLY, 0, NAN, 0);
     want(j, short_of);
   } else
     want(j, fmax(short_of, e->mean)); /* whichever it would leave out first */
@@ -122,18 +161,16 @@ static void judge_not_more(struct judgement *j, const struct sample *s, double m
   j->verdict = denied[j->verdict];
 }
 
-static int max_int(int a, int b) { return a > b ? a : b; }
-
 static void judge_same(struct judgement *j, const struct sample *s, double matters)
 {
   const struct interval *e = &j->effect;
   double away = fabs(fabs(e->mean) - matters);
   if (e->lo > -matters && e->hi < matters) {
-    settle(j, s, VERDICT_HOLDS, max_int(not_above(s, -matters), not_below(s, matters)), 1);
+    settle(j, s, VERDICT_HOLDS, -matters, matters, 1);
   } else if (e->lo > matters || e->hi < -matters) {
-    settle(j, s, VERDICT_REFUTED, e->lo > 0 ? not_above(s, matters) : not_below(s, -matters), 1);
+    settle(j, s, VERDICT_REFUTED, e->lo > 0 ? matters : NAN, e->lo > 0 ? NAN : -matters, 1);
   } else if (e->lo > 0 || e->hi < 0) {
-    settle(j, s, VERDICT_DIFFERS, e->lo > 0 ? not_above(s, 0) : not_below(s, 0), 0);
+    settle(j, s, VERDICT_DIFFERS, e->lo > 0 ? 0 : NAN, e->lo > 0 ? NAN : 0, 0);
     want(j, away);
   } else
     want(j, fmax(away, fabs(e->mean)));
@@ -150,6 +187,19 @@ static int is_turned(enum prediction p) { return p == PREDICT_LESS || p == PREDI
 
 static void turn(struct interval *e) { *e = (struct interval){e->n, -e->mean, -e->hi, -e->lo}; }
 
+/* By the interval that is in `j`. */
+static void judge_interval(struct judgement *j, const struct sample *s, enum prediction prediction,
+                           double matters)
+{
+  j->verdict = VERDICT_INCONCLUSIVE;
+  if (prediction == PREDICT_SAME)
+    judge_same(j, s, matters);
+  else if (prediction == PREDICT_MORE || prediction == PREDICT_LESS)
+    judge_more(j, s, matters);
+  else
+    judge_not_more(j, s, matters);
+}
+
 struct judgement judge(const struct effect *x, int n, enum prediction prediction, double matters, int stage,
                        int last)
 {
@@ -158,17 +208,28 @@ struct judgement judge(const struct effect *x, int n, enum prediction prediction
   struct sample s = sample_of(x, n, is_turned(prediction));
   s.rank = sign_rank_of(n, stage_error(stage));
   j.effect = interval_between(&s, s.rank);
-  if (s.rank) {
-    j.verdict = VERDICT_INCONCLUSIVE;
-    if (prediction == PREDICT_SAME)
-      judge_same(&j, &s, matters);
-    else if (prediction == PREDICT_MORE || prediction == PREDICT_LESS)
-      judge_more(&j, &s, matters);
-    else
-      judge_not_more(&j, &s, matters);
-  }
+  if (s.rank) judge_interval(&j, &s, prediction, matters);
   if (is_turned(prediction)) turn(&j.effect);
   memory_free(s.low);
+  j.settled |= last;
+  return j;
+}
+
+struct judgement judge_shares(const struct effect *x, int n, enum prediction prediction, double matters,
+                              int stage, int last)
+{
+  struct judgement j = {VERDICT_FEW_SEEDS, last, {n, NAN, NAN, NAN}, NAN, NAN, 0};
+  struct sample s = {.n = n, .shares = 1};
+  if (n < 1 || has_nan(x, n)) return j;
+  for (int i = 0; i < n; i++) s.more += x[i].low > 0, s.fewer += x[i].low < 0;
+  if (is_turned(prediction)) s = (struct sample){.n = n, .shares = 1, .more = s.fewer, .fewer = s.more};
+  j.effect.mean = (double)(s.more - s.fewer) / n;
+  if (n >= stage_seeds[1] && stage > 0) {
+    j.effect.lo = share_limit(s.more, s.fewer, n, stage_error(stage));
+    j.effect.hi = -share_limit(s.fewer, s.more, n, stage_error(stage));
+    judge_interval(&j, &s, prediction, matters);
+  }
+  if (is_turned(prediction)) turn(&j.effect);
   j.settled |= last;
   return j;
 }

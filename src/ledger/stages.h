@@ -31,6 +31,7 @@ enum verdict {
   VERDICT_DIFFERS, /* the same where a difference is denied */
   VERDICT_INCONCLUSIVE, /* both are open */
   VERDICT_FEW_SEEDS,    /* fewer than six pairs with a value: no interval keeps its error */
+  VERDICT_NOTHING, /* the symptom is absent, or the cure never acted: the runs say nothing of the claim */
   VERDICT_NEEDS_SCALE,
   VERDICT_TRUE,   /* an identity of the update, true in every run: a test of the program, which passes */
   VERDICT_BROKEN, /* or not */
@@ -57,6 +58,11 @@ struct judgement {
 /* What n effects say (differences, or logarithms of ratios) of a prediction with a margin `matters` > 0 in the same
    units, at a stage from 0; `last`: no further one comes. A NaN settles nothing. */
 struct judgement judge(const struct effect *, int n, enum prediction, double matters, int stage, int last);
+/* The same of shares: an effect is 1 where only the second run of a pair shows what is counted, -1 where only the first
+   does, else 0. Of either share Clopper and Pearson's limit (Biometrika 26, 1934) at half the error; their difference is
+   then exact, if wide. */
+struct judgement judge_shares(const struct effect *, int n, enum prediction, double matters, int stage,
+                              int last);
 /* Of an identity: is it so in every pair? Its interval is from the least to the largest. */
 struct judgement judge_identity(const struct effect *, int n, enum prediction, double matters);
 #endif

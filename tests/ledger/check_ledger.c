@@ -270,6 +270,82 @@ START_TEST(what_settles_nothing)
 }
 END_TEST
 
+/* --- shares --------------------------------------------------------------------------------------------- */
+
+/* n pairs, of which `more` have what is counted in the second run only, and `fewer` in the first only. */
+static struct judgement shares(int n, int more, int fewer, enum prediction what, double matters, int stage)
+{
+  struct effect x[24] = {{0, 0}};
+  for (int i = 0; i < more; i++) x[i] = (struct effect){1, 1};
+  for (int i = more; i < more + fewer; i++) x[i] = (struct effect){-1, -1};
+  return judge_shares(x, n, what, matters, stage, 1);
+}
+
+START_TEST(verdicts_of_shares)
+{
+  /* of 12 of 12 the lower limit is the twelfth root of half the error, and the upper one of 0 of 12 follows from it */
+  const double root = pow(stage_error(2) / 2, 1 / 12.);
+  struct judgement j = shares(12, 12, 0, PREDICT_MORE, 0.1, 2);
+  expect(j, VERDICT_HOLDS, 1);
+  ck_assert_double_eq(j.effect.mean, 1);
+  ck_assert_double_eq_tol(j.effect.lo, root - (1 - root), 1e-9);
+  ck_assert_double_eq_tol(j.effect.hi, 1, 1e-12);
+  ck_assert_double_le(j.p, 3 * 2 * stage_error(2));
+  ck_assert(j.p > 0 && isnan(j.pairs));
+  j = shares(12, 0, 12, PREDICT_LESS, 0.1, 2);
+  expect(j, VERDICT_HOLDS, 1);
+  ck_assert_double_eq_tol(j.effect.hi, 1 - 2 * root, 1e-9);
+  expect(shares(6, 6, 0, PREDICT_MORE, 0.1, 1), VERDICT_INCONCLUSIVE, 1); /* six pairs are too few */
+  expect(shares(12, 0, 12, PREDICT_MORE, 0.1, 2), VERDICT_REFUTED, 1);
+  expect(shares(12, 0, 12, PREDICT_NOT_MORE, 0.1, 2), VERDICT_HOLDS, 1);
+  expect(shares(24, 0, 0, PREDICT_SAME, 0.3, 3), VERDICT_HOLDS, 1);
+  expect(shares(24, 0, 0, PREDICT_SAME, 0.1, 3), VERDICT_INCONCLUSIVE, 1);
+  expect(shares(24, 14, 0, PREDICT_MORE, 0.4, 3), VERDICT_PARTLY, 1);
+  expect(shares(24, 12, 12, PREDICT_MORE, 0.1, 3), VERDICT_INCONCLUSIVE, 1);
+  expect(shares(5, 5, 0, PREDICT_MORE, 0.1, 1), VERDICT_FEW_SEEDS, 1);
+  expect(shares(6, 6, 0, PREDICT_MORE, 0.1, 0), VERDICT_FEW_SEEDS, 1); /* the first stage is no look */
+}
+END_TEST
+
+/* The chance that the interval misses the true difference to one side, by counting all outcomes of the pairs. */
+START_TEST(errors_of_shares)
+{
+  for (int stage = 1; stage < STAGES; stage++) {
+    const int n = stage_seeds[stage];
+    double lowest[25][25], worst = 0;
+    for (int b = 0; b <= n; b++)
+      for (int c = 0; b + c <= n; c++) lowest[b][c] = shares(n, b, c, PREDICT_MORE, 0.1, stage).effect.lo;
+    for (double p = 0; p <= 1; p += 0.05)
+      for (double q = 0; p + q <= 1 + 1e-9; q += 0.05) {
+        const double rest = fmax(0, 1 - p - q);
+        double missed = 0;
+        for (int b = 0; b <= n; b++)
+          for (int c = 0; b + c <= n; c++)
+            if (lowest[b][c] > p - q + 1e-12)
+              missed += exp(lgamma(n + 1) - lgamma(b + 1) - lgamma(c + 1) - lgamma(n - b - c + 1)) *
+                        pow(p, b) * pow(q, c) * pow(rest, n - b - c);
+        worst = fmax(worst, missed);
+      }
+    ck_assert_msg(worst <= stage_error(stage), "stage %d: %g, allowed %g", stage, worst, stage_error(stage));
+    ck_assert_msg(worst > stage_error(stage) / 5, "stage %d: %g is idle", stage, worst);
+  }
+}
+END_TEST
+
+/* p is the error at which the verdict would just be lost. */
+START_TEST(p_of_shares)
+{
+  for (int more = 0; more <= 12; more++)
+    for (int fewer = 0; more + fewer <= 12; fewer++) {
+      const struct judgement j = shares(12, more, fewer, PREDICT_MORE, 0.1, 2);
+      const int settled =
+        j.verdict == VERDICT_HOLDS || j.verdict == VERDICT_REFUTED || j.verdict == VERDICT_PARTLY;
+      ck_assert_msg(settled == !isnan(j.p), "%d, %d: %s, p %g", more, fewer, verdict_name(j.verdict), j.p);
+      if (settled) ck_assert_double_le(j.p, 6 * stage_error(2) * (1 + 1e-6));
+    }
+}
+END_TEST
+
 START_TEST(identities)
 {
   struct effect x[3] = {{2, 2}, {2.1, 2.1}, {1.9, 1.9}}, same[3] = {{0, 0}};
@@ -529,6 +605,20 @@ static long steps_of(const struct claim *c)
   return at ? strtol(at + strlen("train.steps = "), NULL, 10) : 0;
 }
 
+/* Every "tau is 10" of a text is a setting of the regime or of an arm. */
+static void check_tau(const struct claim *c, const char *text)
+{
+  for (const char *at = text; at && (at = strstr(at, "tau is ")) != NULL; at++) {
+    int said = 0;
+    const double tau = strtod(at + strlen("tau is "), NULL);
+    for (int a = -1; a < claim_arms(c); a++) {
+      const char *set = a < 0 ? c->regime : c->arm[a].set, *key = set ? strstr(set, "qk_clip.tau") : NULL;
+      if (key) said |= strtod(key + strcspn(key, "0123456789"), NULL) == tau;
+    }
+    ck_assert_msg(said, "%s: the text says tau %g, the settings do not", c->id, tau);
+  }
+}
+
 START_TEST(rows_are_sound)
 {
   struct error e = {0};
@@ -559,6 +649,14 @@ START_TEST(rows_are_sound)
     ck_assert_msg(c->contrast == CONTRAST_DIFFERENCE || claim_compared(c) == 2 || c->level > 0, "%s: level",
                   c->id);
     ck_assert_msg(c->refute && *c->refute && c->explored && *c->explored, "%s: refute and explored", c->id);
+    ck_assert_msg(c->contrast != CONTRAST_SHARE || claim_compared(c) == 2, "%s: shares of two arms", c->id);
+    check_tau(c, c->sentence), check_tau(c, c->refute), check_tau(c, c->revised), check_tau(c, c->explored);
+    for (int k = 0; k < CLAIM_CONTROLS && c->control[k].metric; k++) {
+      struct metric m;
+      ck_assert_msg(metric_read(&m, c->control[k].metric, &e) == STATUS_OK, "%s: %s", c->id, e.text);
+      ck_assert_msg(c->control[k].arm < claim_compared(c), "%s: a control of an arm that is not compared",
+                    c->id);
+    }
     for (int a = 0; a < claim_arms(c); a++) {
       struct metric m;
       ck_assert_msg(metric_read(&m, claim_metric(c, a), &e) == STATUS_OK, "%s: %s", c->id, e.text);
@@ -711,12 +809,18 @@ static const struct claim_row made_rows[] = {
   CLAIM(0.02, .id = "again", RATES(0.001), .metric = "loss:all:mean", .prediction = PREDICT_NOT_LESS),
   CLAIM(0.001, .id = "identity", RATES(0.003), .metric = "lr", .prediction = PREDICT_LESS, .identity = 1),
   CLAIM(0.2, .id = "withdrawn", RATES(0.003), .metric = "loss", .withdrawn = "it was no claim"),
+  CLAIM(0.2, .id = "share-of-runs", RATES(0.003), .metric = "lr", .contrast = CONTRAST_SHARE, .level = 0.005,
+        .prediction = PREDICT_LESS),
+  CLAIM(0.01, .id = "uncontrolled", RATES(0.002), .metric = "loss",
+        .control = {{"loss", 0, 0}, {"lr", 1, 0.002}}),
+  CLAIM(0.01, .id = "controlled", RATES(0.004), .metric = "loss",
+        .control = {{"loss", 0, 0}, {"lr", 1, 0.003}}),
   {0}};
 
 static int is_used(const struct claim *c, const struct entry_run *run)
 {
   const struct measured *v = &run->value;
-  return v->has && isfinite(v->value) && (v->value > 0 || c->contrast == CONTRAST_DIFFERENCE);
+  return v->has && isfinite(v->value) && (v->value > 0 || c->contrast != CONTRAST_RATIO);
 }
 
 /* What a README says of a claim: who counts in each arm, and who was left out. */
@@ -866,6 +970,7 @@ START_TEST(what_counts_in_a_claim)
         continue;
       }
       double from = b ? a->value.value : c->level, to = b ? b->value.value : a->value.value;
+      if (c->contrast == CONTRAST_SHARE) from = from > c->level, to = to > c->level;
       effect[n].low = effect[n].high = ratio ? log(to) - log(from) : to - from;
       if (b && a->value.censored) effect[n].low = -INFINITY;
       if ((b ? b : a)->value.censored) effect[n].high = INFINITY;
@@ -888,7 +993,9 @@ START_TEST(what_counts_in_a_claim)
     diverged += lost;
     double matters = ratio ? log(c->matters) : c->matters;
     struct judgement want = c->identity ? judge_identity(effect, n, c->prediction, matters)
-                                        : judge(effect, n, c->prediction, matters, 1, 1);
+                            : c->contrast == CONTRAST_SHARE
+                              ? judge_shares(effect, n, c->prediction, matters, 1, 1)
+                              : judge(effect, n, c->prediction, matters, 1, 1);
     const struct judgement *j = &x->judgement;
     if (c->withdrawn) {
       ck_assert(j->verdict == VERDICT_WITHDRAWN && !x->arm->runs);
@@ -897,7 +1004,9 @@ START_TEST(what_counts_in_a_claim)
     int idle = !strcmp(c->id, "idle"), silent = !strcmp(c->id, "silent");
     ck_assert_msg(x->idle == idle && x->silent == silent, "%s: idle %d, silent %d", c->id, x->idle,
                   x->silent);
-    if (idle || silent) want.verdict = VERDICT_INCONCLUSIVE, want.p = NAN;
+    const int unmet = !strcmp(c->id, "uncontrolled") ? 2 : 0; /* its second control; "controlled" has both */
+    ck_assert_msg(x->uncontrolled == unmet, "%s: control %d is unmet, not %d", c->id, x->uncontrolled, unmet);
+    if (idle || silent || unmet) want.verdict = VERDICT_NOTHING, want.p = NAN;
     ck_assert_msg(j->verdict == want.verdict && j->settled && j->effect.n == n, "%s: %s of %d, not %s of %d",
                   c->id, verdict_name(j->verdict), j->effect.n, verdict_name(want.verdict), n);
     ck_assert_msg(!n || j->effect.mean == want.effect.mean, "%s: %g, not %g", c->id, j->effect.mean,
@@ -1181,6 +1290,8 @@ START_TEST(predictions_in_words)
     {PREDICT_SAME, CONTRAST_RATIO, "A / 3 within a factor of 0.5 of 1", "B / A within a factor of 0.5 of 1"},
     {PREDICT_NOT_MORE, CONTRAST_RATIO, "A / 3 not above 1, where a factor of 0.5 matters",
      "B / A not above 1, where a factor of 0.5 matters"},
+    {PREDICT_LESS, CONTRAST_SHARE, NULL,
+     "B \342\210\222 A, shares of runs above 3 below 0, where 0.5 matters"},
     {PREDICT_NOT_LESS, CONTRAST_DIFFERENCE, "A \342\210\222 3 not below 0, where 0.5 matters",
      "B \342\210\222 A not below 0, where 0.5 matters"},
   };
@@ -1192,7 +1303,7 @@ START_TEST(predictions_in_words)
                       .level = 3,
                       .prediction = said[i].what,
                       .matters = 0.5};
-    ck_assert_str_eq(prediction_text(&c, out, sizeof out), said[i].one);
+    if (said[i].one) ck_assert_str_eq(prediction_text(&c, out, sizeof out), said[i].one);
     c.arm[1].name = "B";
     ck_assert_str_eq(prediction_text(&c, out, sizeof out), said[i].two);
   }
@@ -1465,6 +1576,9 @@ int main(void)
   tcase_add_test(c, every_judgement);
   tcase_add_test(c, what_settles_nothing);
   tcase_add_test(c, identities);
+  tcase_add_test(c, verdicts_of_shares);
+  tcase_add_test(c, errors_of_shares);
+  tcase_add_test(c, p_of_shares);
   tcase_add_test(c, errors_by_counting);
   tcase_add_test(c, coverage);
   tcase_add_test(c, wrong_verdicts_are_rare);

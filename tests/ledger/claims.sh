@@ -61,7 +61,7 @@ fi
 # a clip that never acts makes no arm: nothing is said
 # shellcheck disable=SC2086
 claims C-54 -q --json > "$dir/idle.json" || fail "C-54"
-grep -q '"verdict": "inconclusive", "reason": "the two arms are the same training' "$dir/idle.json" || fail "idle arms: $(cut -c1-200 "$dir/idle.json")"
+grep -q '"verdict": "nothing to test", "reason": "the two arms are the same training' "$dir/idle.json" || fail "idle arms: $(cut -c1-200 "$dir/idle.json")"
 
 # nor are arms the same of which no run could be done
 claims C-54 -q --json train.on_nonfinite=fail train.lr=1e30 sweep.dir="$dir/lost" > "$dir/lost.json" 2> /dev/null
@@ -70,7 +70,7 @@ grep -q '"verdict": "few seeds", "reason": "too few pairs with a value' "$dir/lo
 
 # nor does a measure that is the same in every run: no spike with the clip, and none without
 claims C-12 qk_clip.tau=0.5 -q --json > "$dir/silent.json" || fail "C-12"
-grep -q '"verdict": "inconclusive", "reason": "spikes is 0 in every run' "$dir/silent.json" &&
+grep -q '"verdict": "nothing to test", "reason": "spikes is 0 in every run' "$dir/silent.json" &&
   grep -q '"effect": {"n": 6' "$dir/silent.json" || fail "nothing to see: $(cut -c1-300 "$dir/silent.json")"
 
 # what the first stage has settled gets no seeds of the second, which another claim wants
