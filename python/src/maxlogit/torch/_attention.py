@@ -31,6 +31,12 @@ NOT_FOUND = (
     "multiplies queries and keys itself, call maxlogit.torch.see(q, k, scale=..., causal=...) there"
 )
 
+def _is_exporting() -> bool:
+    """PyTorch 2.5 and 2.6 set this flag only then."""
+    exporting = getattr(torch.compiler, "is_exporting", None)
+    return bool(torch.compiler._is_compiling_flag if exporting is None else exporting())
+
+
 _WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module")
 
 
@@ -406,7 +412,7 @@ def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...],
 
 
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if torch.compiler.is_exporting():
+    if _is_exporting():
         return
     _end_interrupted(module)
     place: Any = module._maxlogit_place
@@ -528,7 +534,7 @@ def see(
     if not torch.compiler.is_compiling():
         tell(at.place, at.calls, q, k, v, scale, mask)
         return
-    if torch.compiler.is_exporting():
+    if _is_exporting():
         return
     if mask.modify is not None:
         _skip("flex_attention that is compiled with the model around it is not supported: compile flex_attention alone")
