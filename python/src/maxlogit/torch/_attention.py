@@ -33,10 +33,14 @@ NOT_FOUND = (
 )
 
 def _is_exporting() -> bool:
-    """PyTorch 2.5 and 2.6 set this flag only then."""
-    exporting = getattr(torch.compiler, "is_exporting", None)
-    return bool(torch.compiler._is_compiling_flag if exporting is None else exporting())
+    """Not is_exporting(), which is true in all compiled code before PyTorch 2.10."""
+    flag = getattr(torch.compiler, "_is_exporting_flag", None)
+    return bool(torch.compiler._is_compiling_flag if flag is None else flag)
 
+
+# Under a mode their compiler cannot read methods of tensors that are written in Python (unflatten, split, norm): around
+# compiled code there is none, and a function that was imported by its name before is not found in it.
+_TRACES_NO_MODE = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 10)
 
 _WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module")
 
@@ -402,7 +406,8 @@ def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
     if attention is None or threads.own.mode is not None or _is_again():
         return
     _maybe_probe(attention, attention.model, args, kwargs)
-    _start(module, attention)
+    if not (_TRACES_NO_MODE and hasattr(module, "_orig_mod")):
+        _start(module, attention)
 
 
 def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -510,11 +515,11 @@ _sdpa: Any = getattr(F.scaled_dot_product_attention, "__wrapped__", F.scaled_dot
 
 
 def _wrap_sdpa(original: Callable[..., Any]) -> Callable[..., Any]:
-    """For compiled code that calls the model: a mode that begins there does not end there."""
+    """For compiled code that calls the model, where a mode that begins does not end; and where there is no mode."""
 
     @functools.wraps(original)
     def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
-        if threads.own.mode is None and torch.compiler.is_compiling():
+        if threads.own.mode is None:
             see_sdpa(*args, **kwargs)
         return original(*args, **kwargs)
 
