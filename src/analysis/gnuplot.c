@@ -328,7 +328,11 @@ int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *error)
   FILE *output = gnuplot_file(error), *complaints = gnuplot_file(error);
   int status = output && complaints ? call(script, output, complaints, error) : error->status;
   *drawn = status ? NULL : whole(output, length);
-  if (*drawn && !*length) status = error_set(error, STATUS_FAIL, "gnuplot: it has drawn nothing");
+  if (*drawn && !*length) {
+    status = error_set(error, STATUS_FAIL, "gnuplot: it has drawn nothing");
+    memory_free(*drawn);
+    *drawn = NULL;
+  }
   if (output) fclose(output);
   if (complaints) fclose(complaints);
   return status;

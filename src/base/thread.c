@@ -136,7 +136,8 @@ static void *work(void *argument)
 
 void *thread_affinity(size_t *bytes)
 {
-  for (size_t cpus = 1024; cpus <= 1 << 20; cpus *= 2) { /* too few for this machine is an error of the call */
+  for (size_t cpus = 1024; cpus <= 1 << 20;
+       cpus *= 2) { /* too few for this machine is an error of the call */
     cpu_set_t *set = CPU_ALLOC(cpus);
     *bytes = CPU_ALLOC_SIZE(cpus);
     if (set && sched_getaffinity(0, *bytes, set) == 0) return set;

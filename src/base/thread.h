@@ -9,7 +9,7 @@
 /* Cores that this process may run on, and that its control group leaves to it: at least 1. */
 int thread_cores(void);
 
-/* The set of cores that this process may run on, a cpu_set_t of so many bytes, which CPU_FREE gives back; NULL: unknown. */
+/* The set of cores that this process may run on: a cpu_set_t of so many bytes, for CPU_FREE; NULL: unknown. */
 void *thread_affinity(size_t *bytes);
 
 struct pool;

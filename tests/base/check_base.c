@@ -1342,10 +1342,11 @@ START_TEST(limits_of_memory_and_cores)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char root[64], command[1024];
     snprintf(root, sizeof root, "/tmp/maxlogit-limits-%d", (int)getpid());
-    snprintf(command, sizeof command,
-             "r=%s; rm -rf $r; mkdir -p $r/proc/self; printf -- '%s' >$r/proc/self/cgroup; f=$r/sys/fs/cgroup/%s; "
-             "mkdir -p ${f%%/*}; echo 100000 >${f%%/*}/cpu.cfs_period_us; printf -- '%s' >$f",
-             root, cases[i].group, cases[i].file, cases[i].text);
+    snprintf(
+      command, sizeof command,
+      "r=%s; rm -rf $r; mkdir -p $r/proc/self; printf -- '%s' >$r/proc/self/cgroup; f=$r/sys/fs/cgroup/%s; "
+      "mkdir -p ${f%%/*}; echo 100000 >${f%%/*}/cpu.cfs_period_us; printf -- '%s' >$f",
+      root, cases[i].group, cases[i].file, cases[i].text);
     ck_assert_int_eq(system(command), 0);
     const struct memory_limit limit = memory_limit(root);
     ck_assert_msg(limit.bytes == (cases[i].bytes ? cases[i].bytes : all), "%zu: %g", i, limit.bytes);
