@@ -1,6 +1,7 @@
 """Every argument of the recorder, the reader and the instruments, and every error that they say: against the documented
 definitions, written out again by numpy."""
 
+import ast
 import math
 import os
 import subprocess
@@ -22,6 +23,16 @@ class InFolder(in_folder.InFolder):
     def said(self, message, call, kind=maxlogit.UsageError):
         with self.assertRaisesRegex(kind, message):
             call()
+
+
+class Sources(unittest.TestCase):
+    def test_grammar(self):
+        """Of Python 3.9, the oldest that is supported."""
+        files = sorted((Path(__file__).parent.parent).glob("**/*.py"))
+        self.assertGreater(len(files), 20)
+        for file in files:
+            with self.subTest(file.name):
+                ast.parse(file.read_text(), feature_version=(3, 9))
 
 
 class Settings(unittest.TestCase):

@@ -674,6 +674,18 @@ class Shapes(unittest.TestCase):
             if said:
                 self.assertRegex(said[0], r"2 \(ByHand\) has a softmax of products.*maxlogit\.torch\.see")
 
+    def test_attention_by_hand_in_a_module_that_is_found(self):
+        class Both(Base):
+            def attend(self, q, k, v, mask=None):
+                own = (q @ k.mT * SIZE**-0.5).softmax(-1) @ v
+                return super().attend(q, k, v) + own.transpose(1, 2).flatten(2)
+
+        model, x = made(Both)
+        clip = mt.QKClip(model, tau=0.01, on_unknown="skip")
+        with self.assertWarnsRegex(UserWarning, r"Both\) has a softmax of products"):
+            model(x)
+        clip.close()
+
     def test_a_pass_that_cannot_be_repeated(self):
         """Rows found before the failure are refused, too: the rest of the model may use the same weights."""
 

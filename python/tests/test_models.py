@@ -1,4 +1,5 @@
-"""Models of transformers, timm and peft as they are: README's two lines record them, and a clip gives S gamma or a reason."""
+"""Models of transformers, timm, diffusers and peft as they are: README's two lines record them, and a clip gives S gamma or
+a reason."""
 
 import copy
 import importlib.util
@@ -7,7 +8,9 @@ import warnings
 
 try:
     import torch
+    import torch.nn.functional as F
     from torch import nn
+    from torch.overrides import TorchFunctionMode
 except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
@@ -260,6 +263,115 @@ class Transformers(OfAModel):
                         print(f"{name}, {implementation}: not in this transformers ({problem})")
                         continue
                     self.check(model, lambda m, batch=batch: m(**batch), reason, name)
+
+
+class Entered(TorchFunctionMode):
+    """The maxima of all calls of scaled_dot_product_attention in their order, in double, by the definition."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxima = []
+
+    def __torch_function__(self, func, kinds, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is _attention._sdpa:
+            given = {**dict(zip(("query", "key", "value", "attn_mask"), args)), **kwargs}
+            q, k, mask = given["query"].detach().double(), given["key"].detach().double(), given.get("attn_mask")
+            s = q @ k.transpose(-1, -2) * (given.get("scale") or q.shape[-1] ** -0.5)
+            if mask is not None:
+                s = s.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else s + mask.double()
+            self.maxima.append(s.amax((0, 2, 3)))
+        return func(*args, **kwargs)
+
+
+class TwoStreams(nn.Module):
+    """Shaped as the attention of diffusers is: an image and a text with projections of their own meet in one attention, and
+    the text alone is attended to in another. `rms` puts a norm with a gain behind the projections, as Flux has it."""
+
+    def __init__(self, rms=False):
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.add_q, self.add_k, self.add_v = (nn.Linear(16, WIDTH) for _ in range(3))
+        self.norm_q = nn.RMSNorm(WIDTH // HEADS) if rms else nn.Identity()
+        self.cross_q, self.cross_k, self.cross_v = nn.Linear(WIDTH, WIDTH), nn.Linear(16, WIDTH), nn.Linear(16, WIDTH)
+
+    def forward(self, image, text):
+        def split(y):
+            return y.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+        q, k, v = (
+            torch.cat((split(a(text)), split(b(image))), 2)
+            for a, b in ((self.add_q, self.to_q), (self.add_k, self.to_k), (self.add_v, self.to_v))
+        )
+        y = F.scaled_dot_product_attention(self.norm_q(q), k, v)[:, :, text.shape[1] :].transpose(1, 2).flatten(2)
+        q, k, v = self.norm_q(split(self.cross_q(y))), split(self.cross_k(text)), split(self.cross_v(text))
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+class Denoising(OfAModel):
+    """Denoising models: the record is the definition, and a clip as above."""
+
+    def check_exactly(self, model, forward, reason, name):
+        grow(model)
+        with maxlogit.Recorder(self.path, mode="replace") as recorder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            watched = mt.watch(model.train(), recorder, spectra_every=0)
+            with Entered() as entered:
+                forward(model)
+            rows = list(watched.reader.found)
+            recorder.log(0, loss=1.0)
+            order = list(watched.order)
+            watched.close()
+        values = torch.from_numpy(maxlogit.open(self.path)["attn/max_logit"].values[0])
+        self.assertEqual(len(rows), len(entered.maxima), name)
+        for row, wanted in zip(rows, entered.maxima):
+            torch.testing.assert_close(values[order.index(row)][: len(wanted)], wanted, rtol=1e-5, atol=1e-5)
+        self.check(model, forward, reason, name)
+
+    def test_of_this_shape(self):
+        for rms, reason in ((False, ""), (True, "in proportion")):
+            torch.manual_seed(0)
+            given = torch.randn(2, 9, WIDTH), torch.randn(2, 5, 16)
+            self.check_exactly(TwoStreams(rms), lambda m, given=given: m(*given), reason, f"two streams, {rms}")
+
+    @unittest.skipUnless(has("diffusers"), "no diffusers here")
+    def test_diffusers(self):
+        import diffusers as d
+
+        blocks = {"block_out_channels": (32, 32), "layers_per_block": 1, "norm_num_groups": 8, "attention_head_dim": 8}
+        crosses = {"down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D")}
+        crosses["up_block_types"] = "CrossAttnUpBlock2D", "UpBlock2D"
+        heads = {"num_layers": 2, "num_attention_heads": HEADS, "attention_head_dim": 8, "in_channels": 4}
+        joint = {"joint_attention_dim": 16, "pooled_projection_dim": 16}
+        sd3 = {"sample_size": 8, "patch_size": 2, "caption_projection_dim": 32, "pos_embed_max_size": 8, "out_channels": 4}
+        x, tokens, text, pooled = (torch.randn(2, *n) for n in ((4, 8, 8), (9, 4), (5, 16), (16,)))
+        time = torch.tensor([3, 7])
+        more = {"encoder_hidden_states": text, "pooled_projections": pooled, "timestep": time}
+        places = {"img_ids": torch.zeros(9, 3), "txt_ids": torch.zeros(5, 3)}
+        for kind, options, forward, reason in (
+            (
+                "UNet2DConditionModel",
+                {"sample_size": 8, "cross_attention_dim": 16, **blocks, **crosses},
+                lambda m: m(x, timestep=time, encoder_hidden_states=text),
+                "",
+            ),
+            (
+                "DiTTransformer2DModel",
+                {"sample_size": 8, "num_embeds_ada_norm": 10, **heads},
+                lambda m: m(x, timestep=time, class_labels=torch.tensor([1, 2])),
+                "",
+            ),
+            ("SD3Transformer2DModel", {**heads, **sd3, **joint}, lambda m: m(x, **more), ""),
+            (
+                "FluxTransformer2DModel",
+                {**heads, **joint, "num_single_layers": 1, "axes_dims_rope": (2, 2, 4)},
+                lambda m: m(tokens, **more, **places),
+                "norm_q.weight changes|in proportion",
+            ),
+        ):
+            with self.subTest(kind):
+                torch.manual_seed(0)
+                self.check_exactly(getattr(d, kind)(**options), forward, reason, kind)
 
 
 @unittest.skipUnless(has("timm"), "no timm here")

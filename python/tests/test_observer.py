@@ -223,6 +223,53 @@ class Found(InFolder):
                     recorder.log(i, loss=1.0)
         self.assertEqual(sum("eval mode" in str(w.message) for w in said), 1)
 
+    def test_attention_by_hand_is_said(self):
+        """It would be missed without a word, beside attention that is found or alone."""
+
+        class ByHand(NanoAttention):
+            sees, way = False, ""
+
+            def forward(self, x):
+                q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.c_attn(x).split(WIDTH, -1))
+                if self.sees:
+                    mt.see(q, k, scale=1)
+                if self.way == "einsum":
+                    scores = torch.einsum("bhqd,bhkd->bhqk", q, k)
+                elif self.way == "baddbmm":
+                    q, k, v = (y.flatten(0, 1) for y in (q, k, v))
+                    scores = torch.baddbmm(torch.zeros(len(q), q.shape[1], k.shape[1]), q, k.mT, beta=0)
+                else:
+                    scores = q @ k.mT
+                y = F.softmax((scores / 4).masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf), dim=-1) @ v
+                return self.c_proj(y.reshape(x.shape))
+
+        class Router(nn.Module):
+            """A softmax of products with weights, plain and stacked, is none."""
+
+            def __init__(self):
+                super().__init__()
+                self.plain, self.stacked = nn.Linear(WIDTH, 3), nn.Parameter(torch.randn(2, WIDTH, 3))
+                self.attn = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+
+            def forward(self, x):
+                pairs = x.flatten(0, 1).unflatten(0, (2, -1))
+                one, two = self.plain(x).softmax(-1).sum(), torch.softmax(pairs @ self.stacked, -1).sum()
+                return self.attn(x, x, x, need_weights=True)[0] * one * two
+
+        for way, sees, wanted in (("", False, 1), ("einsum", False, 1), ("baddbmm", False, 1), ("", True, 0), (None, True, 0)):
+            with self.subTest(way=way, sees=sees):
+                by_hand = Router() if way is None else ByHand()
+                by_hand.sees, by_hand.way = sees, way
+                model = nn.Sequential(Calls(), by_hand).train()
+                model[0].how = F.scaled_dot_product_attention
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    self.rows(model, lambda i, model=model: model(torch.randn(4, T, WIDTH)), 3, on_error="warn")
+                said = [str(w.message) for w in said if "softmax" in str(w.message)]
+                self.assertEqual(len(said), wanted, said)
+                if said:
+                    self.assertRegex(said[0], r"1 \(ByHand\) has a softmax of products.*maxlogit\.torch\.see")
+
     def test_errors_are_said_once(self):
         model = Nano()
         for on_error in ("warn", "raise"):

@@ -289,7 +289,7 @@ char *gnuplot_text_of(FILE *f, const char *name)
   return text.text;
 }
 
-/* That a curve has no point (of a head whose logits are all below zero, on a logarithmic axis) is no failure. */
+/* That a curve has no point (of a head whose logits are all below zero, on a logarithmic axis) is usual. */
 static int complains(const char *text)
 {
   static const char harmless[] = "warning: Skipping data file with no valid points";
@@ -312,7 +312,9 @@ static int call(FILE *script, FILE *output, FILE *complaints, struct error *erro
   if (exit_status == 127)
     return error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
   char *text = whole(complaints, &length);
-  if (exit_status != 0 || complains(text))
+  if (exit_status == 0) {
+    if (complains(text)) message("gnuplot warns: %.*s", (int)(length - (text[length - 1] == '\n')), text);
+  } else
     status = error_set(error, STATUS_FAIL, "gnuplot: %s",
                        exit_status > 128 ? strsignal(exit_status - 128)
                        : *text           ? text
@@ -326,7 +328,11 @@ int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *error)
   FILE *output = gnuplot_file(error), *complaints = gnuplot_file(error);
   int status = output && complaints ? call(script, output, complaints, error) : error->status;
   *drawn = status ? NULL : whole(output, length);
-  if (*drawn && !*length) status = error_set(error, STATUS_FAIL, "gnuplot: it has drawn nothing");
+  if (*drawn && !*length) {
+    status = error_set(error, STATUS_FAIL, "gnuplot: it has drawn nothing");
+    memory_free(*drawn);
+    *drawn = NULL;
+  }
   if (output) fclose(output);
   if (complaints) fclose(complaints);
   return status;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/error.h"
+#include "base/limits.h"
 
 enum { ALIGNMENT = 64, ARENA_BLOCK = 16384, LARGE_PAGE = 1 << 21 };
 
@@ -19,35 +20,17 @@ static atomic_size_t held;
 
 size_t memory_held(void) { return atomic_load(&held); }
 
-/* A number in a file of /sys or /proc, behind `word` where that is not ""; 0 where there is none. */
-static double number_in(const char *path, const char *word)
-{
-  char line[256];
-  double number = 0;
-  FILE *f = fopen(path, "r");
-  while (f && number == 0 && fgets(line, sizeof line, f))
-    if (!strncmp(line, word, strlen(word))) number = strtod(line + strlen(word), NULL);
-  if (f) fclose(f);
-  return number;
-}
-
-double memory_there_is(void)
-{
-  double bytes = (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_PHYS_PAGES);
-  double swap = 1024 * number_in("/proc/meminfo", "SwapTotal:");
-  double limit = number_in("/sys/fs/cgroup/memory.max", ""); /* "max" is none */
-  return limit > 0 && limit < bytes + swap ? limit : bytes + swap;
-}
+double memory_there_is(void) { return memory_limit("").bytes; }
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {
   const double page = (double)sysconf(_SC_PAGESIZE), wanted = (double)count * (double)size;
-  message("out of memory: %.3f GiB more wanted; this machine has %.1f GiB, of which %.1f are free. A run's "
-          "grows with "
-          "model.width, model.layers, model.context, model.vocab and train.batch",
-          wanted / 0x1p30, memory_there_is() / 0x1p30, page * (double)sysconf(_SC_AVPHYS_PAGES) / 0x1p30);
+  const struct memory_limit limit = memory_limit("");
+  message("out of memory: %.3f GiB more wanted; %s %.1f GiB; free on this machine: %.1f. A run's memory "
+          "grows with model.width, model.layers, model.context, model.vocab and train.batch",
+          wanted / 0x1p30, limit.by, limit.bytes / 0x1p30, page * (double)sysconf(_SC_AVPHYS_PAGES) / 0x1p30);
   /* no clean-up: it could want memory, and files on disk are whole at any instant */
-  _exit(wanted > memory_there_is() ? STATUS_USAGE : STATUS_FAIL);
+  _exit(wanted > limit.bytes ? STATUS_USAGE : STATUS_FAIL);
 }
 
 static int call_fails(void)

@@ -30,8 +30,7 @@ void memory_free(void *);
    product of some of the dimensions exceeds `most` either. */
 int memory_bytes(const int64_t *dims, int rank, size_t element, size_t most, size_t *bytes);
 
-/* Bytes that are held now, and bytes that this process can have at most: the machine's with its swap, or its
-   group's. */
+/* Bytes that are held now, and bytes that this process can have at most (base/limits.h). */
 size_t memory_held(void);
 double memory_there_is(void);
 

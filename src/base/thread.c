@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 typedef void piece_fn(void *context, long piece, int worker);
@@ -133,11 +134,25 @@ static void *work(void *argument)
   return NULL;
 }
 
+void *thread_affinity(size_t *bytes)
+{
+  for (size_t cpus = 1024; cpus <= 1 << 20;
+       cpus *= 2) { /* too few for this machine is an error of the call */
+    cpu_set_t *set = CPU_ALLOC(cpus);
+    *bytes = CPU_ALLOC_SIZE(cpus);
+    if (set && sched_getaffinity(0, *bytes, set) == 0) return set;
+    CPU_FREE(set);
+  }
+  return NULL;
+}
+
 int thread_cores(void)
 {
-  cpu_set_t set;
-  int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return cores > 0 ? cores : 1;
+  size_t bytes;
+  cpu_set_t *set = thread_affinity(&bytes);
+  const int cores = set ? CPU_COUNT_S(bytes, set) : 1, limit = limits_cores("");
+  CPU_FREE(set);
+  return cores < 1 ? 1 : limit && limit < cores ? limit : cores;
 }
 
 struct pool *pool_new(int threads)

@@ -4,8 +4,13 @@
 #ifndef MAXLOGIT_BASE_THREAD_H
 #define MAXLOGIT_BASE_THREAD_H
 
-/* Cores that this process may run on: at least 1. */
+#include <stddef.h>
+
+/* Cores that this process may run on, and that its control group leaves to it: at least 1. */
 int thread_cores(void);
+
+/* The set of cores that this process may run on: a cpu_set_t of so many bytes, for CPU_FREE; NULL: unknown. */
+void *thread_affinity(size_t *bytes);
 
 struct pool;
 struct pool *pool_new(int threads); /* threads >= 1 including the caller */

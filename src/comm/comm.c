@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "comm/guard.h"
 #include "comm/launcher.h"
 #include "comm/transfer.h"
@@ -161,12 +162,11 @@ void comm_tell(void)
 static struct rank_place place_here(void)
 {
   struct rank_place own = {.cores = 14695981039346656037u};
-  cpu_set_t set;
+  size_t bytes;
+  unsigned char *set = thread_affinity(&bytes);
   name_here(own.host, sizeof own.host);
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  for (size_t i = 0; i < sizeof set; i++)
-    own.cores = (own.cores ^ ((unsigned char *)&set)[i]) * 1099511628211u;
+  for (size_t i = 0; set && i < bytes; i++) own.cores = (own.cores ^ set[i]) * 1099511628211u;
+  CPU_FREE((cpu_set_t *)set);
   return own;
 }
 

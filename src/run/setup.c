@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "model/boost.h"
 #include "numerics/ranks.h"
@@ -116,11 +117,11 @@ static int check_memory(const struct trainer *t, struct error *e)
     all += (double)t->memory[i];
     if (t->memory[i] > t->memory[most]) most = i;
   }
-  if (all <= memory_there_is()) return STATUS_OK;
+  const struct memory_limit limit = memory_limit("");
+  if (all <= limit.bytes) return STATUS_OK;
   return error_set(
-    e, STATUS_USAGE,
-    "%.1f GiB of memory are wanted, %.1f of them for %s, and this machine has %.1f; less of %s", all / 0x1p30,
-    (double)t->memory[most] / 0x1p30, memory_part_names[most], memory_there_is() / 0x1p30,
+    e, STATUS_USAGE, "%.1f GiB of memory are wanted, %.1f of them for %s, and %s %.1f; less of %s",
+    all / 0x1p30, (double)t->memory[most] / 0x1p30, memory_part_names[most], limit.by, limit.bytes / 0x1p30,
     most == MEMORY_PASSES
       ? "train.batch (or more train.micro_batches), model.context, model.width, model.layers or "
         "model.vocab helps"

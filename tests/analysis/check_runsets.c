@@ -1207,22 +1207,32 @@ START_TEST(extents)
 }
 END_TEST
 
-/* A script of ours in its place: what it draws; what it complains of, how it ends. */
+static char warned[400];
+
+static int keep_warning(const char *line)
+{
+  snprintf(warned, sizeof warned, "%s", line);
+  return 0;
+}
+
+/* A script of ours in its place: its picture, its complaints, its end. */
 START_TEST(what_gnuplot_says)
 {
   static const struct {
-    const char *body, *says;
+    const char *body, *says, *warns;
   } known[] = {
-    {"test \"$LC_ALL\" = C.UTF-8 && cat", NULL},
-    {"cat; echo '  warning: Skipping data file with no valid points' >&2; echo '   ' >&2", NULL},
-    {"cat; printf 'a warning: Skipping data file with no valid points' >&2", NULL},
-    {"cat; printf 'warning: Skipping data file with no valid points\\nline 2: oh' >&2",
-     "gnuplot: warning: Skipping data file with no valid points line 2: oh"},
-    {"echo oh >&2", "gnuplot: oh"},
-    {"exit 3", "gnuplot: it failed, and does not say why"},
-    {"echo why >&2; exit 1", "gnuplot: why"},
-    {"kill -9 $$", "gnuplot: Killed"},
-    {"exit 127", "gnuplot is not installed (on Debian: apt install gnuplot-nox)"},
+    {"test \"$LC_ALL\" = C.UTF-8 && cat", NULL, NULL},
+    {"cat; echo '  warning: Skipping data file with no valid points' >&2; echo '   ' >&2", NULL, NULL},
+    {"cat; printf 'a warning: Skipping data file with no valid points' >&2", NULL, NULL},
+    {"cat; printf 'warning: Skipping data file with no valid points\\nline 2: oh' >&2", NULL,
+     "gnuplot warns: warning: Skipping data file with no valid points line 2: oh"},
+    {"cat; echo 'Fontconfig error: Cannot load default config file' >&2", NULL,
+     "gnuplot warns: Fontconfig error: Cannot load default config file"},
+    {"echo oh >&2", "gnuplot: it has drawn nothing", "gnuplot warns: oh"},
+    {"exit 3", "gnuplot: it failed, and does not say why", NULL},
+    {"echo why >&2; exit 1", "gnuplot: why", NULL},
+    {"kill -9 $$", "gnuplot: Killed", NULL},
+    {"exit 127", "gnuplot is not installed (on Debian: apt install gnuplot-nox)", NULL},
   };
   char path[5000];
   ck_assert(!mkdir("bin", 0777));
@@ -1237,7 +1247,11 @@ START_TEST(what_gnuplot_says)
     FILE *f = gnuplot_file(&e);
     ck_assert_ptr_nonnull(f);
     fputs("plot me\n", f);
+    *warned = 0;
+    messages_to(keep_warning);
     const int status = gnuplot_run(f, &drawn, &length, &e);
+    messages_to(NULL);
+    ck_assert_str_eq(warned, known[k].warns ? known[k].warns : "");
     fclose(f);
     ck_assert_int_eq(status, known[k].says ? STATUS_FAIL : STATUS_OK);
     ck_assert_str_eq(e.text, known[k].says ? known[k].says : "");

@@ -22,6 +22,7 @@
 #include "base/elementary.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -1310,10 +1311,59 @@ START_TEST(memory_is_counted)
     ck_assert_double_lt(told_by("/proc/self/status", "VmSize:"), 1e9);
   }
   ck_assert_uint_eq(memory_held(), held);
-  const double all = (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_PHYS_PAGES) +
-                     1024 * told_by("/proc/meminfo", "SwapTotal:"),
-               limit = told_by("/sys/fs/cgroup/memory.max", "");
-  ck_assert_double_eq(memory_there_is(), limit > 0 && limit < all ? limit : all);
+}
+END_TEST
+
+/* The smallest of the machine's memory, of all groups around the process, version 1 and 2, and of ulimit. */
+START_TEST(limits_of_memory_and_cores)
+{
+  static const struct {
+    const char *group, *file, *text;
+    double bytes;
+    int cores;
+  } cases[] = {
+    {"0::/user/job\n", "user/job/memory.max", "314572800\n", 314572800, 0},
+    {"0::/user/job\n", "user/memory.max", "314572800\n", 314572800, 0},
+    {"0::/user/job\n", "memory.max", "314572800\n", 314572800, 0},
+    {"0::/user/job\n", "other/memory.max", "314572800\n", 0, 0},
+    {"0::/user/job\n", "user/job/memory.max", "max\n", 0, 0},
+    {"4:cpu,memory:/slurm/job_7\n0::/\n", "memory/slurm/memory.limit_in_bytes", "1048576\n", 1048576, 0},
+    {"4:memory:/slurm/job_7\n", "memory/slurm/memory.limit_in_bytes", "9223372036854771712\n", 0, 0},
+    {"4:cpuset:/slurm/job_7\n", "memory/slurm/memory.limit_in_bytes", "1048576\n", 0, 0},
+    {"0::/user/job\n", "user/cpu.max", "50000 100000\n", 0, 1},
+    {"0::/user/job\n", "user/job/cpu.max", "150000 100000\n", 0, 2},
+    {"0::/user/job\n", "user/job/cpu.max", "max 100000\n", 0, 0},
+    {"0::/\n", "cpu.max", "300000 100000\n", 0, 3},
+    {"3:cpu,cpuacct:/a\n", "cpu/a/cpu.cfs_quota_us", "200000\n", 0, 2},
+    {"3:cpu,cpuacct:/a\n", "cpu/a/cpu.cfs_quota_us", "-1\n", 0, 0},
+    {"no group\n", "memory.max", "1\n", 0, 0},
+  };
+  const double all = (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_PHYS_PAGES);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char root[64], command[1024];
+    snprintf(root, sizeof root, "/tmp/maxlogit-limits-%d", (int)getpid());
+    snprintf(
+      command, sizeof command,
+      "r=%s; rm -rf $r; mkdir -p $r/proc/self; printf -- '%s' >$r/proc/self/cgroup; f=$r/sys/fs/cgroup/%s; "
+      "mkdir -p ${f%%/*}; echo 100000 >${f%%/*}/cpu.cfs_period_us; printf -- '%s' >$f",
+      root, cases[i].group, cases[i].file, cases[i].text);
+    ck_assert_int_eq(system(command), 0);
+    const struct memory_limit limit = memory_limit(root);
+    ck_assert_msg(limit.bytes == (cases[i].bytes ? cases[i].bytes : all), "%zu: %g", i, limit.bytes);
+    ck_assert_msg(cases[i].bytes ? !strncmp(limit.by, "the control group of this job (/", 32)
+                                 : !strcmp(limit.by, "this machine has"),
+                  "%zu: %s", i, limit.by);
+    ck_assert_msg(limits_cores(root) == cases[i].cores, "%zu: %d", i, limits_cores(root));
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    ck_assert_int_eq(system(command), 0);
+  }
+  struct rlimit before, own;
+  getrlimit(RLIMIT_AS, &before);
+  own = before, own.rlim_cur = 0x1p32;
+  ck_assert_int_eq(setrlimit(RLIMIT_AS, &own), 0);
+  struct memory_limit limit = memory_limit("");
+  setrlimit(RLIMIT_AS, &before);
+  ck_assert(limit.bytes < 0x1p32 || !strcmp(limit.by, "ulimit -v allows"));
 }
 END_TEST
 
@@ -1390,15 +1440,15 @@ START_TEST(words_of_no_memory)
   char told[20000], wanted[400];
   ck_assert_int_eq(heard_of_child(ask_too_much, &(size_t){PTRDIFF_MAX / 8}, told, sizeof told), STATUS_USAGE);
   snprintf(wanted, sizeof wanted,
-           "maxlogit: out of memory: %.3f GiB more wanted; this machine has %.1f GiB, of which ", 0x1p33,
-           memory_there_is() / 0x1p30);
+           "maxlogit: out of memory: %.3f GiB more wanted; %s %.1f GiB; free on this machine: ", 0x1p33,
+           memory_limit("").by, memory_there_is() / 0x1p30);
   ck_assert_msg(!strncmp(told, wanted, strlen(wanted)), "%s", told);
   const double is_free = atof(told + strlen(wanted)) * 0x1p30;
   const double seen_free = (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_AVPHYS_PAGES);
   ck_assert_msg(is_free > 0.3 * seen_free - 0x1p30 && is_free < 3 * seen_free + 0x1p30, "%g, %g", is_free,
                 seen_free);
   ck_assert(strstr(told,
-                   " are free. A run's grows with model.width, model.layers, model.context, model.vocab and "
+                   ". A run's memory grows with model.width, model.layers, model.context, model.vocab and "
                    "train.batch\n"));
   static const char *const faults[] = {"memory:%zu", "memory:%zu", "memory:0", "io:%zu", "memor:%zu"};
   while (memory_calls() < 1234) memory_free(memory_new(1, 1)); /* a number of several digits */
@@ -2155,6 +2205,7 @@ int main(void)
   tcase_add_test(values, options_that_are_numbers);
   tcase_add_test(values, memory_is_zero_and_aligned);
   tcase_add_test(values, memory_is_counted);
+  tcase_add_test(values, limits_of_memory_and_cores);
   tcase_add_test(values, arenas_are_blocks);
   tcase_add_test(values, no_memory_left);
   tcase_add_test(values, words_of_no_memory);

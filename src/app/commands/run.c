@@ -3,6 +3,7 @@
 
 #include "app/command.h"
 #include "app/report.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 struct options {
@@ -40,15 +41,16 @@ static int print_entry(void *context, const struct config_entry *x)
 static void print_memory(const struct trainer *t)
 {
   size_t bytes[MEMORY_PARTS];
+  const struct memory_limit limit = memory_limit("");
   double all = 0;
   trainer_memory(t, bytes);
   for (int i = 0; i < MEMORY_PARTS; i++) all += (double)bytes[i];
   printf("# memory: %.1f MiB", all / 0x1p20);
   for (int i = 0; i < MEMORY_PARTS; i++)
     printf("%s%.1f for %s", i ? ", " : ": ", (double)bytes[i] / 0x1p20, memory_part_names[i]);
-  printf("; this machine has %.1f GiB. Rows of the "
+  printf("; %s %.1f GiB. Rows of the "
          "record come to it, and a checkpoint while it is written\n",
-         memory_there_is() / 0x1p30);
+         limit.by, limit.bytes / 0x1p30);
 }
 
 static void print_ranks(const struct trainer *t)

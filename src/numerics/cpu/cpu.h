@@ -156,7 +156,16 @@ typedef float line __attribute__((vector_size(4 * SQUARE)));
 typedef float line_loose __attribute__((vector_size(4 * SQUARE), aligned(4), may_alias));
 #define LINE(p) (*(line_loose *)(p))
 
+#if defined __clang__ || __GNUC__ >= 12
 #define PICK(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define PICK(x, y, ...) \
+  __extension__({ \
+    typedef __typeof__(__builtin_choose_expr(sizeof(x)[0] == 8, 0L, 0)) lane; \
+    typedef lane lanes __attribute__((vector_size(sizeof(x)))); \
+    __builtin_shuffle(x, y, (lanes){__VA_ARGS__}); \
+  })
+#endif
 
 /* to[p*ld + j] = from[j*row + p] for p < SQUARE, j < WIDTH: squares of 4, each within four lanes, where shuffles cost
    least; then fours change places. Not inline: in a loop the addresses of all rows would be kept. */
@@ -422,22 +431,18 @@ INLINE void put(float *p, vec x, long left)
   for (long j = 0; j < (n); j += PARTS) UNROLL \
   for (int part = 0; part < SPLIT; part++)
 
-#if defined __AVX512F__
-#define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3, 4, 5, 6, 7)
-#define SECOND_HALF(x) PICK(x, x, 8, 9, 10, 11, 12, 13, 14, 15)
-#elif defined __AVX2__
-#define FIRST_HALF(x) PICK(x, x, 0, 1, 2, 3)
-#define SECOND_HALF(x) PICK(x, x, 4, 5, 6, 7)
-#else
-#define FIRST_HALF(x) PICK(x, x, 0, 1)
-#define SECOND_HALF(x) PICK(x, x, 2, 3)
-#endif
-INLINE dvec first_half(vec x) { return __builtin_convertvector(FIRST_HALF(x), dvec); }
-INLINE dvec second_half(vec x) { return __builtin_convertvector(SECOND_HALF(x), dvec); }
+typedef float half_vec __attribute__((vector_size(4 * LANES / 2)));
+INLINE half_vec half_of(vec x, int which)
+{
+  half_vec part[2];
+  memcpy(part, &x, sizeof x);
+  return part[which];
+}
+INLINE dvec first_half(vec x) { return __builtin_convertvector(half_of(x, 0), dvec); }
+INLINE dvec second_half(vec x) { return __builtin_convertvector(half_of(x, 1), dvec); }
 INLINE vec from_halves(dvec low, dvec high)
 {
-  typedef float half __attribute__((vector_size(4 * LANES / 2)));
-  half part[2] = {__builtin_convertvector(low, half), __builtin_convertvector(high, half)};
+  half_vec part[2] = {__builtin_convertvector(low, half_vec), __builtin_convertvector(high, half_vec)};
   vec whole;
   memcpy(&whole, part, sizeof whole);
   return whole;

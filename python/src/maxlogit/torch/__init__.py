@@ -26,7 +26,7 @@ def see(q: Tensor, k: Tensor, *, scale: Optional[float] = None, causal: bool = F
     """For attention that a model writes out by itself: call it there, with queries [batch, heads, queries, size] and keys
     [batch, kv_heads, keys, size] as they are multiplied. scale None: size^-1/2; causal: query i sees keys up to i; mask
     [..., queries, keys]: bool (True: seen), or added to the logits. Costs nothing while nobody watches."""
-    _attention.see(q, k, scale, Mask(0 if causal else None, 0, _attention.four(mask)))
+    _attention.see_by_hand(q, k, scale, Mask(0 if causal else None, 0, _attention.four(mask)))
 
 
 __all__ = [

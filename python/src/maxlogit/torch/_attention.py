@@ -11,6 +11,7 @@ import threading
 import types
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -30,6 +31,16 @@ NOT_FOUND = (
     "the attention interface of transformers and flash-attn, called within the watched model in training mode. If the model "
     "multiplies queries and keys itself, call maxlogit.torch.see(q, k, scale=..., causal=...) there"
 )
+
+def _is_exporting() -> bool:
+    """Not is_exporting(), which is true in all compiled code before PyTorch 2.10."""
+    flag = getattr(torch.compiler, "_is_exporting_flag", None)
+    return bool(torch.compiler._is_compiling_flag if flag is None else flag)
+
+
+# Under a mode their compiler cannot read methods of tensors that are written in Python (unflatten, split, norm): around
+# compiled code there is none, and a function that was imported by its name before is not found in it.
+_TRACES_NO_MODE = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 10)
 
 _WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module")
 
@@ -87,6 +98,7 @@ class Attention:
         self.compiled = False  # some was seen from inside compiled code
         self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]] = None
         self.clip: Any = None  # a weak reference to the one that clips this model
+        self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
         self._places: list[Tensor] = []  # alive, so that no other tensor has their addresses
         for name, module in model.named_modules():
@@ -307,6 +319,7 @@ class _Thread:
         self.mode: Any = None
         self.owner: Any = None  # the module that has begun it
         self.told: Any = None  # a call that compiled code has told, whose backend may call the function of PyTorch itself
+        self.by_hand: Counter[str] = Counter()  # softmaxes of products, by module, minus those whose products were seen
 
 
 class _Threads(threading.local):
@@ -359,16 +372,17 @@ def _remove_hooks(module: nn.Module) -> None:
         hooks.pop(key, None)
 
 
-def _start(owner: Any) -> None:
-    mode: Any = Observer()
+def _start(owner: Any, attention: Attention) -> None:
+    mode: Any = Observer(attention)
     mode.__enter__()
-    threads.own.mode, threads.own.owner = mode, owner
+    threads.own.mode, threads.own.owner, threads.own.by_hand = mode, owner, Counter()
 
 
 def _end(owner: Any) -> None:
     if threads.own.mode is not None and threads.own.owner is owner:
         mode, threads.own.mode, threads.own.owner = threads.own.mode, None, None
         mode.__exit__(None, None, None)
+        mode.finish()
 
 
 def _end_interrupted(owner: Any) -> None:
@@ -392,7 +406,8 @@ def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
     if attention is None or threads.own.mode is not None or _is_again():
         return
     _maybe_probe(attention, attention.model, args, kwargs)
-    _start(module)
+    if not (_TRACES_NO_MODE and hasattr(module, "_orig_mod")):
+        _start(module, attention)
 
 
 def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -406,7 +421,7 @@ def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...],
 
 
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if torch.compiler.is_exporting():
+    if _is_exporting():
         return
     _end_interrupted(module)
     place: Any = module._maxlogit_place
@@ -415,7 +430,7 @@ def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         if attention is None or _is_again():  # a copy has no attention of its own
             return
         _maybe_probe(attention, module, args, kwargs)
-        _start(module)
+        _start(module, attention)
     threads.own.told = None
     threads.own.at = Running(place, threads.own.at, 0)
 
@@ -432,24 +447,79 @@ def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
 class Observer(TorchFunctionMode):
     """Active in the thread of a watched forward pass, while it lasts."""
 
+    def __init__(self, attention: Attention) -> None:
+        super().__init__()
+        self.attention = attention
+        self.checks = attention.passes_to_check > 0 and bool(attention.asking())
+
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func is _sdpa:
             see_sdpa(*args, **kwargs)
         elif func is torch.bmm or func is torch.baddbmm:
             see_bmm(func, args)
+        elif func is F.softmax or func is torch.softmax or func is Tensor.softmax:
+            if not torch.compiler.is_compiling() and self.checks:
+                count_softmax(args, kwargs)
         return func(*args, **kwargs)
+
+    def finish(self) -> None:
+        if self.checks:
+            self.attention.passes_to_check -= 1
+            warn_by_hand(self.attention)
+
+
+def count_softmax(args: Any, kwargs: Any) -> None:
+    at = threads.own.at
+    if at is not None and at.place is not None:
+        threads.own.by_hand[_owner(at.place)[1]] += _of_products(args[0] if args else kwargs["input"])
+
+
+def warn_by_hand(attention: Attention) -> None:
+    """After a pass: a module has a softmax of its own, and neither there nor around it were its queries and keys seen."""
+    counts = threads.own.by_hand
+    for name in +counts:
+        seen = sum(n for other, n in (-counts).items() if f"{name}.".startswith(other) or f"{other}.".startswith(name))
+        if counts[name] > seen:
+            warn_once(
+                attention,
+                f"{name} ({type(attention.module(name)).__name__}) has a softmax of products of its own. If that is attention, "
+                "it is neither recorded nor clipped: call maxlogit.torch.see(q, k, scale=..., causal=...) there",
+            )
+
+
+def _of_products(x: Any) -> bool:
+    """Whether a tensor is made of a product of two activations, without a linear layer or a softmax in between."""
+    todo, seen = [getattr(x, "grad_fn", None)], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen or "Softmax" in node.name() or node.name().startswith(("Mm", "Addmm", "Linear")):
+            continue
+        if node.name().startswith(("BmmBackward", "BaddbmmBackward")):
+            if not any(_is_parameter(of) for of, _ in node.next_functions[-2:]):
+                return True
+            continue
+        seen.add(node)
+        todo.extend(next_node for next_node, _ in node.next_functions)
+    return False
+
+
+def _is_parameter(node: Any) -> bool:
+    """Or a view of one."""
+    while node is not None and len(node.next_functions) == 1:
+        node = node.next_functions[0][0]
+    return isinstance(getattr(node, "variable", None), nn.Parameter)
 
 
 _sdpa: Any = getattr(F.scaled_dot_product_attention, "__wrapped__", F.scaled_dot_product_attention)
 
 
 def _wrap_sdpa(original: Callable[..., Any]) -> Callable[..., Any]:
-    """For compiled code that calls the model: a mode that begins there does not end there."""
+    """For compiled code that calls the model, where a mode that begins does not end; and where there is no mode."""
 
     @functools.wraps(original)
     def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
-        if threads.own.mode is None and torch.compiler.is_compiling():
+        if threads.own.mode is None:
             see_sdpa(*args, **kwargs)
         return original(*args, **kwargs)
 
@@ -528,7 +598,7 @@ def see(
     if not torch.compiler.is_compiling():
         tell(at.place, at.calls, q, k, v, scale, mask)
         return
-    if torch.compiler.is_exporting():
+    if _is_exporting():
         return
     if mask.modify is not None:
         _skip("flex_attention that is compiled with the model around it is not supported: compile flex_attention alone")
@@ -539,6 +609,14 @@ def see(
     size: float = q.shape[-1] ** -0.5 if scale is None else scale
     tensor = None if mask.tensor is None else mask.tensor.detach()
     _see_op(_token, at.place, at.calls, q.detach(), k.detach(), tensor, size, offset, mask.window)
+
+
+def see_by_hand(q: Tensor, k: Tensor, scale: Optional[float], mask: Mask) -> None:
+    """Where a softmax of the products is called, too."""
+    at = threads.own.at
+    if at is not None and at.place is not None and not torch.compiler.is_compiling():
+        threads.own.by_hand[_owner(at.place)[1]] -= 1
+    see(q, k, scale, mask)
 
 
 # --- functions of PyTorch -----------------------------------------------------------------------------------
@@ -593,7 +671,7 @@ def see_bmm(func: Any, args: tuple[Any, ...]) -> None:
     if func is torch.baddbmm:
         mask = args[0] if args[0].dim() == 3 else args[0][None]
         mask = mask.unflatten(0, (-1, at.multihead)) if mask.shape[0] > 1 else mask[None]
-    see(q, k, 1.0, Mask(tensor=mask))
+    see_by_hand(q, k, 1.0, Mask(tensor=mask))
 
 
 def _multihead(original: types.FunctionType) -> Callable[..., Any]:

@@ -19,7 +19,17 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from maxlogit.torch import _attention
-from maxlogit.torch._attention import Attention, Running, clean, plain_call, see_bmm, see_sdpa, threads
+from maxlogit.torch._attention import (
+    Attention,
+    Running,
+    clean,
+    count_softmax,
+    plain_call,
+    see_bmm,
+    see_sdpa,
+    threads,
+    warn_by_hand,
+)
 from maxlogit.torch._layout import part_of_heads
 
 Ints = npt.NDArray[np.int64]
@@ -91,7 +101,6 @@ def _as_weight(x: Any, dim: int) -> _Weight:
     )
 
 
-_SOFTMAX = {F.softmax, torch.softmax, Tensor.softmax}
 _LINEAR = {F.linear}
 _ADDMM = {torch.addmm, Tensor.addmm}
 _MATMUL = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
@@ -112,8 +121,6 @@ class Probe(TorchFunctionMode):
         self.uses: dict[int, dict[int, tuple[int, int]]] = {}  # of a parameter: all of its outputs, first row and count
         self.inputs: set[int] = set()  # parameters that make inputs of linear layers
         self._seen: set[Any] = set()
-        self.calls: Counter[str] = Counter()  # of attention, by module
-        self.softmaxes: Counter[str] = Counter()  # of products of activations, by module
         self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
 
     # --- while the model runs -----------------------------------------------------------------------------
@@ -133,8 +140,8 @@ class Probe(TorchFunctionMode):
         if kwargs.get("out") is not None:  # cannot be differentiated
             with torch.no_grad():
                 return func(*args, **kwargs)
-        if func in _SOFTMAX and threads.own.at is not None and _of_products(args[0] if args else kwargs["input"]):
-            self.softmaxes[_attention._owner(threads.own.at.place)[1]] += 1
+        if func is F.softmax or func is torch.softmax or func is Tensor.softmax:
+            count_softmax(args, kwargs)
         with torch.enable_grad():
             out = func(*args, **kwargs)
             weight, bias = self._weight_of(func, args, kwargs)
@@ -184,7 +191,6 @@ class Probe(TorchFunctionMode):
         return self.owners.get(id(parameter), "")
 
     def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
-        self.calls[row.split("#")[0]] += 1
         with torch._C.DisableTorchFunction(), torch.enable_grad():
             try:
                 source = self._source(row, q, k, v)
@@ -346,17 +352,9 @@ class Probe(TorchFunctionMode):
                     self.refuse(name, f"has heads that share rows of {path} with other heads ({', '.join(names)})")
         for row in self.reasons:
             self.sources.pop(row, None)
-        for name, softmaxes in self.softmaxes.items():
-            if softmaxes > self.calls[name]:
-                module = f"{name} ({type(self.attention.module(name)).__name__})"
-                _attention.warn_once(
-                    self.attention,
-                    f"{module} has a softmax of products of its own. If that is attention, it is neither recorded nor clipped: "
-                    "call maxlogit.torch.see(q, k, scale=..., causal=...) there",
-                )
+        warn_by_hand(self.attention)
 
     def refuse(self, row: str, reason: str) -> None:
-        self.calls[row.split("#")[0]] += 1
         self.reasons.setdefault(row, reason)
 
 
@@ -522,20 +520,6 @@ class _Follow:
         return tuple(sorted(found))
 
 
-def _of_products(x: Any) -> bool:
-    """Whether a tensor is made of a product of two activations, without a linear layer or a softmax in between."""
-    todo, seen = [getattr(x, "grad_fn", None)], set()
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen or "Softmax" in node.name():
-            continue
-        if node.name().startswith(("BmmBackward", "BaddbmmBackward")):
-            return True
-        seen.add(node)
-        todo.extend(next_node for next_node, _ in node.next_functions)
-    return False
-
-
 def _local(x: Tensor) -> Tensor:
     return x.to_local() if hasattr(x, "to_local") else x
 
@@ -609,7 +593,8 @@ def _of_its_own(x: Any) -> Any:
 def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Probe, str]:
     """Run a module of the model once more; what was found, and why it failed where it did."""
     probe, problem = Probe(attention), ""
-    before = threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe
+    before = threads.own.__dict__.copy()
+    threads.own.by_hand = Counter()
     place = module.__dict__.get("_maxlogit_place")
     try:
         with _untouched(attention.model), _not_compiled(), _not_checkpointed(), probe, torch.enable_grad():
@@ -623,6 +608,6 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     except Exception as error:
         problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"
     finally:
-        threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe = before
-    probe.finish()
+        probe.finish()
+        threads.own.__dict__.update(before)
     return probe, problem
