@@ -51,6 +51,9 @@ class Series:
         return any(not np.isnan(column.values[column.steps == step]).all() for column, _ in self.sources)
 
     def values(self) -> Floats:
+        first = self.sources[0][0]
+        if first.steps is self.steps and len(self.sources) == 1 and first.values.shape[1:] == self.size and self.letters != "hl":
+            return first.values
         out = np.full((len(self.steps), *self.size), MISSING)
         for column, at in self.sources:
             row = np.searchsorted(self.steps, column.steps)

@@ -32,6 +32,17 @@ class Layout(NamedTuple):
 
 
 @dataclass
+class Waiting:
+    """A printed row without a step, and how far the training's bar was above and below it."""
+
+    before: Optional[int]
+    values: dict[str, Any]
+    prefix: str
+    line: int
+    after: Optional[int] = None
+
+
+@dataclass
 class Printed:
     """What is known while lines are read: progress bars, a step that holds for the next lines, rows that wait for one."""
 
@@ -40,7 +51,7 @@ class Printed:
     total: int = 0  # of the training's bar
     step: Optional[int] = None
     first_epoch: Optional[int] = None
-    waiting: list[tuple[Optional[int], dict[str, Any], str, int]] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,10 @@ class _Header:
         self.log, self.names, self.line = log, [], 0
         units: dict[str, str] = {}
         self.begin = 0  # of the rows
-        for line in source.text.splitlines(keepends=True):
+        while self.begin < len(source.text):
+            end = source.text.find("\n", self.begin) + 1 or len(source.text)
+            line, self.begin = source.text[self.begin : end], end
             self.line += 1
-            self.begin += len(line)
             match = re.match(r"# series (\S+) \[([^]]*)\]", line)
             if match:
                 units[match[1]] = match[2]
@@ -105,7 +106,7 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # what a text brings about, which is read again
-        numbers = np.fromstring(chunk.replace(b"\n", separator).decode("ascii"), sep=separator.decode())
+        numbers = np.fromstring(chunk.translate(bytes.maketrans(separator + b"\n", b"  ")).decode("ascii"), sep=" ")
     if numbers.size != lines * width:
         return False
     table = numbers.reshape(lines, width).T

@@ -36,6 +36,6 @@ FORMAT = Format(
     " 10%|#         | 5/50 [00:10<01:30,  2.0s/it]\r{'eval_loss': 2.25, 'eval_runtime': 0.5, 'epoch': 0.02}\n"
     " 20%|##        | 10/50 [00:20<01:20,  2.0s/it]{'loss': 2.0, 'grad_norm': 1.0, 'learning_rate': 2e-05, 'epoch': 0.02}\n"
     " 20%|##        | 10/50 [00:20<01:20,  2.0s/it]\n",
-    wanted={"loss": {}, "lr": {}},
+    wanted={"loss": {5: 2.5, 10: 2}, "lr": {5: 1e-5, 10: 2e-5}, "val_loss": {10: 2.25}},
     line=_line,
 )

@@ -89,7 +89,7 @@ def knows(source: Source) -> bool:
         return True
     first, _, rest = source.head.lstrip().partition("\n")
     printed = first.endswith("}") and any(line and line.lstrip()[:1] not in ("{", "[", "") for line in rest.split("\n"))
-    return bool(re.match(r'\{\s*["}\n]|\[\s*[\[{]', first + "\n")) and not printed
+    return bool(re.match(r'\s*(\{\s*["}]|\[\s*[\[{])', source.head)) and not printed
 
 
 def reads(source: Source, log: Log, options: Any) -> None:

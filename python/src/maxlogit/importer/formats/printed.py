@@ -41,7 +41,7 @@ def read_lines(source: Source, log: Log, formats: list[Format]) -> None:
             row = format.line(line, state) if format.line else None
             if row is None:
                 continue
-            if i and not state.waiting:  # the next line is probably of the same
+            if i:  # the next line is probably of the same
                 formats.insert(0, formats.pop(i))
             prefix = "/".join(part for part in (row.prefix, rank) if part)
             if row.step is None:

@@ -15,7 +15,7 @@ from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
 
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # of TensorProto
-_LISTS = {5: ("<f4", 1), 6: ("<f8", 2), 7: (None, 3), 10: (None, 9)}  # float_val, double_val, int_val, int64_val
+_LISTS = {5: "<f4", 6: "<f8", 7: "", 10: "", 13: ""}  # float_val, double_val; int_val, int64_val, half_val: varints
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -59,12 +59,15 @@ def _tensor(data: bytes) -> Any:
                 shape.append(next((n for inner, n in _fields(size) if inner == 1), 0))
         elif field == 4:
             content = value
-        elif field in _LISTS and isinstance(value, bytes) and _LISTS[field][0]:
-            numbers += np.frombuffer(value, _LISTS[field][0]).tolist()
+        elif _LISTS.get(field):
+            numbers += np.frombuffer(value, _LISTS[field]).tolist()
         elif field in _LISTS:
-            numbers += [value] if isinstance(value, int) else [n for n in _packed(value)]
+            numbers += [value] if isinstance(value, int) else _packed(value)
     if kind not in _TYPES:
         return None
+    if kind == 19 and numbers:
+        content = np.array(numbers, "<u2").tobytes()
+    numbers = [n - (1 << 64) if n >> 63 else n for n in numbers] if kind in (3, 9) else numbers
     array = np.frombuffer(content, _TYPES[kind]).astype(float) if content else np.array(numbers, float)
     count = int(np.prod(shape))
     if array.size == 1 < count:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
+import numpy as np
+
 from maxlogit.importer._log import whole
-from maxlogit.importer.formats._format import Format, Lines, Printed, Row
+from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
     r"(?P<about>[^|\r]*?):?\s*(?:\d+%\s*\|[^|]*\|\s*)?(?P<at>\d+)(?:/(?P<of>\d+)|/\?|it)? \[[\d:]+(?:<[\d:?]+)?, +[\d.?]+ ?\w*/\w+(?P<rest>[^\]]*)\]"
@@ -15,35 +17,42 @@ _PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]*)=NUMBER")
 
 
 def see(line: str, state: Printed) -> None:
-    """Remember how far the bars are that may be the training's: without a description, or with this one. What waits for a
-    step has that of the bar which is drawn again below it."""
+    """Remember how far the bars are that may be the training's: without a description, or with this one."""
     for match in _BAR.finditer(line):
         if re.search(r"[A-Za-z]", re.sub(r"[Tt]rain(ing)?|Epoch [\d/]+", "", match["about"])) or not match["of"]:
             continue
-        state.bars[int(match["of"])] = int(match["at"])
-        if state.waiting and int(match["of"]) == state.total and line[: match.start()].strip() == "":
-            for _, values, prefix, number in state.waiting:
-                state.log.put(int(match["at"]), values, prefix, line=number)
-            state.waiting.clear()
+        at, of = int(match["at"]), int(match["of"])
+        state.bars[of] = at
+        state.total = state.total or (of if state.waiting else 0)
+        for row in reversed(state.waiting):
+            if row.after is not None or of != state.total:
+                break
+            row.after = at
 
 
 def wait(values: dict[str, Any], prefix: str, number: int, state: Printed) -> None:
     """A row without a step: its step is where the training's bar is."""
     state.total = state.total or (next(reversed(state.bars)) if state.bars and "loss" in values else 0)
-    if "loss" in values:
-        settle(state)
-    state.waiting.append((state.bars.get(state.total), values, prefix, number))
+    state.waiting.append(Waiting(state.bars.get(state.total), values, prefix, number))
 
 
 def settle(state: Printed) -> None:
-    for step, values, prefix, number in state.waiting:
+    """Bars are drawn again below a row, and the one above it may be older, or there is none below: which of the two are
+    the steps is said by the epochs, which grow with them."""
+    fits = {}
+    for side in ("before", "after"):
+        points = [(getattr(row, side), row.values.get("epoch")) for row in state.waiting]
+        steps, epochs = np.array([(n, e) for n, e in points if n is not None and isinstance(e, (int, float))] or [(0, 1)], float).T
+        fits[side] = ((steps - epochs * (steps @ epochs) / max(epochs @ epochs, 1e-300)) ** 2).mean(), -len(steps)
+    best, other = ("after", "before") if fits["after"] < fits["before"] else ("before", "after")
+    for row in state.waiting:
+        step = getattr(row, other) if getattr(row, best) is None else getattr(row, best)
         if step is not None:
             state.log.step_found = "(progress bar)"
-            state.log.put(step, values, prefix, line=number)
+            state.log.put(step, row.values, row.prefix, line=row.line)
         else:
-            epoch = next((values.pop(name) for name in ("epoch", "Epoch") if name in values), None)
-            state.log.put_without_step(values, epoch, prefix)
-    state.waiting.clear()
+            epoch = next((row.values.pop(name) for name in ("epoch", "Epoch") if name in row.values), None)
+            state.log.put_without_step(row.values, epoch, row.prefix)
 
 
 def _line(line: str, state: Printed) -> Optional[Row]:
