@@ -312,6 +312,289 @@ class Silent(Importing):
                 self.has(self.imported(self.write("a", json.dumps(value, indent=indent) + "\n")), "loss", {0: 3, 10: 2})
 
 
+class Tables(Importing):
+    def test_separators_quotes_and_gaps(self):
+        text = '"Step","train/loss","a, ""b""",model.layers.0.attn.1.max,model.layers.1.attn.0.max\r\n'
+        run = self.imported(text + "5,3,0,1,inf\r\n10,2.5,1,,7\r\n20,nan,2,3.5,8\r\n\r\n", unit="loss=bit")
+        self.has(run, "loss", {5: 3, 10: 2.5, 20: np.nan})
+        self.has(run, "attn/max_logit", {5: [[None, 1], [np.inf, None]], 10: [[None, None], [7, None]], 20: [[None, 3.5], [8, None]]})
+        self.has(run, "a_b", {5: 0, 10: 1, 20: 2})
+        self.assertEqual(run["loss"].unit, "bit")
+        for text in ("step;q,r;\"x\";y z\n1;2;\"3\";4\n", "step\tq_r\tx\n1\t2\t3\n", "step  q_r   x\n 1   2  3  \n"):
+            self.has(self.imported(text), "q_r", {1: 2})
+        self.has(self.imported("step;loss\n1;2,5\n2;3\n", decimal=","), "loss", {1: 2.5, 2: 3})
+        self.has(self.imported("it\tq\n1\t2\n", step="it"), "q", {1: 2})
+        self.has(self.imported("epoch,loss\n1,2\n2,1\n"), "loss", {1: 2, 2: 1})
+        self.has(self.imported('step,note,loss\n1,"a\nb",2\n2,N/A,None\n3,c,1\n'), "loss", {1: 2, 3: 1})
+        self.assertRegex(self.err, "columns of texts are left out: note")
+        big = "step,n\n0,99999999999999999999\n"
+        self.has(self.imported(big), "n", {0: 1e20})
+
+    def test_a_missing_value_is_no_nan(self):
+        text = "step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n"
+        for text, missing in ((text, True), (text + "4,nan,1\n", False)):
+            values = self.imported(text)["attn/max_logit"].values
+            bits = values.astype(np.float32).view(np.uint32)
+            self.assertEqual(bool((bits[np.isnan(values)] == bits[1, 0, 0]).all()), missing)
+        run = self.imported("step,a,b\n0,1,\n1,2,\n2,3,7\n3,4,\n4,,8\n5,,\n")
+        self.has(run, "a", {0: 1, 1: 2, 2: 3, 3: 4})
+        self.has(run, "b", {2: 7, 4: 8})
+
+    def test_fast_and_slow_reading_agree(self):
+        random.seed(1)
+        cell = lambda: random.choice(["", "nan", "-inf", "1e-3", "7", "-2.5", "1.5e+10", ".5", "Infinity"])  # noqa: E731
+        for separator in ",;\t":
+            rows = [separator.join([str(n), *(cell() for _ in range(5))]) for n in range(500)]
+            text = separator.join(["step", *"abcde"]) + "\n" + "\n".join(rows) + "\n"
+            fast = self.imported(text)
+            values = {name: (fast[name].steps, fast[name].values) for name in "abcde"}
+            slow = self.imported(text.replace("\n0" + separator, '\n"0"' + separator, 1))
+            for name, (steps, wanted) in values.items():
+                np.testing.assert_array_equal(slow[name].steps, steps)
+                np.testing.assert_array_equal(slow[name].values, wanted)
+
+    def test_refused(self):
+        for pattern, text in {
+            "b.csv:1: no column of steps; --step": "it\tq\n1\t2\n",
+            "^maxlogit: b.csv:3: loss: 'x' is no number; --map '-=loss'": "step,loss\n1,2\n2,x\n",
+            "b.csv:3: 1 columns where the first line names 2": "step,loss\n1,2\n2\n3,4\n",
+            "b.csv:2: step '1.5' is no whole number": "step,loss\n1.5,2\n",
+            "b.csv:2: step '-1'": "step,loss\n-1,2\n",
+            "b.csv:1: a \" without its end": 'step,"loss\n1,2\n',
+            "b.csv:.*a \" without its end": 'step,loss\n1,"2\n',
+            "no number of any step": "step,loss\n",
+            "b.csv:1: two columns are called 'loss'": "step,loss,loss\n1,2,3\n",
+        }.items():
+            with self.subTest(pattern=pattern):
+                self.refused(pattern, self.write("b.csv", text))
+        for n in ("65536", "99999999999999999999"):
+            self.refused("that is no layer", self.write("b.csv", f"step,model.layers.{n}.attn.max_logit\n1,2\n"))
+        self.imported("step,loss\n0,1\n1,2\n2")
+        self.assertRegex(self.err, "the last line was cut short")
+
+    def test_many_columns(self):
+        places = [f"attn/max_logit:l{n // 240}h{n % 240}" for n in range(60000)]
+        rows = "".join(f"{n}," + ",".join(map(str, range(60000))) + "\n" for n in (1, 2))
+        self.assertEqual(self.imported("step," + ",".join(places) + "\n" + rows)["attn/max_logit"].values[1, 249, 239], 59999)
+        names = self.write("n.csv", "step," + ",".join(f"name{n}x{n}" for n in range(5000)) + "\n1," + ",".join(["1"] * 5000) + "\n")
+        self.refused("more than 4096 series", names)
+
+
+class Objects(Importing):
+    def test_nested_values_lists_and_texts(self):
+        text = """{"_step": 0, "train": {"loss": 2.5, "lr": 1e-3}, "attn_max_logits": [[1, 2], [3, NaN]], "layer_0/head_1/entropy": 0.5}
+{"_step": 1, "train": {"loss": 2.25}, "eval_loss": "2.75", "note": "text", "h": {"_type": "histogram", "values": [1], "bins": [0, 1]}}
+{"train_runtime": 12.5}
+{"_step": 2, "train": {"loss": Infinity}, "attn_max_logits": [[1, null], [3, -Infinity, 7]]}
+"""
+        run = self.imported(text)
+        self.has(run, "loss", {0: 2.5, 1: 2.25, 2: np.inf})
+        self.has(run, "lr", {0: 1e-3})
+        self.has(run, "val_loss", {1: 2.75})
+        self.has(run, "attn/max_logit", {0: [[1, 2, None], [3, np.nan, None]], 2: [[1, None, None], [3, -np.inf, 7]]})
+        self.assertNotIn("h/values", run)
+        self.assertRegex(self.err, "1 line without a step: left out")
+        self.assertRegex(self.err, "columns of texts are left out: note")
+
+    def test_python_and_other_layouts(self):
+        text = """{"step": "7", "max_logits": [3, 4.5], "text": "a \\"NaN\\", it's \\\\", "flag": true, "q": 6}
+{'step': 8, 'max_logits': [5, nan], 'text': 'it\\'s "True", \\\\', 'flag': True, 'none': None, 'q': -inf, 'z': np.float64(1.5)}
+"""
+        run = self.imported(self.write("l.jsonl", text))
+        self.has(run, "attn/max_logit", {7: [3, 4.5], 8: [5, np.nan]})
+        self.has(run, "q", {7: 6, 8: -np.inf})
+        self.has(run, "z", {8: 1.5})
+        self.assertNotRegex(self.out, "flag|none|text")
+        swift = self.write("s.jsonl", '{"loss": 2.0, "grad_norm": 1.5, "global_step/max_steps": "5/100"}\n')
+        run = self.imported(swift, "step,val_loss\n5,3\n6,4\n")
+        self.has(run, "grad_norm", {5: 1.5})
+        self.has(run, "val_loss", {5: 3, 6: 4})
+        run = self.imported('{"epoch": 1, "train_loss": 3, "val_loss": 4}\n{"epoch": 2, "train_loss": 2, "val_loss": 3}\n')
+        self.has(run, "val_loss", {1: 4, 2: 3})
+        self.assertRegex(self.err, "no steps, only epochs: they are the steps")
+        rows = "{'loss': 2.5, 'epoch': 0.5}\n{'eval_loss': 3, 'epoch': 0.5}\n{'loss': 2, 'epoch': 0.75}\n"
+        run = self.imported(self.write("t.log", rows))
+        self.has(run, "loss", {1: 2.5, 2: 2})
+        self.has(run, "val_loss", {1: 3})
+        self.assertRegex(self.err, "rows with a loss are numbered")
+
+    def test_refused(self):
+        for pattern, text in {
+            "b.jsonl:2: no JSON object": '{"step": 1, "loss": 2}\n{"step": 2, "loss": \n{"step": 3}\n',
+            "b.jsonl:2: no JSON object: something else": '{"step": 1, "loss": 2}\n[1]\n',
+            "b.jsonl: no number with a step in 1 line; --step": '{"a": 1}\n',
+        }.items():
+            with self.subTest(pattern=pattern):
+                self.refused(pattern, self.write("b.jsonl", text))
+        self.refused("nothing.log: no number with a step in", self.write("nothing.log", "nothing of interest\n"))
+        self.imported(self.write("cut.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "lo'))
+        self.assertRegex(self.err, "the last line was cut short")
+        self.refused("no JSON object", self.write("b.jsonl", "[" * 100000))
+
+
+class Names(Importing):
+    def test_places(self):
+        for name, series, shape in (
+            ("transformer.h.3.attn.max_logit", "attn/max_logit", (4,)),
+            ("attn.0.1.max_logit", "attn/max_logit", (1, 2)),
+            ("model.layers.2.self_attn/max_attn_logit/1", "attn/max_logit", (3, 2)),
+            ("decoder.layers.0.self_attention.core_attention.max_logit.1", "attn/max_logit", (1, 2)),
+            ("transformer.h.0.attn.head.1.max_logit", "attn/max_logit", (1, 2)),
+            ("max_logit/layer_2/head_1", "attn/max_logit", (3, 2)),
+            ("blocks.0.heads.1.max_abs_logit", "max_abs_logit", (1, 2)),
+            ("layers.0.experts.2.load", "load", (1, 3)),
+            ("Layer 1 entropy", "entropy", (2,)),
+            ("lm_loss", "loss", ()),
+            ("reduced_train_loss", "loss", ()),
+            ("learning/loss", "loss", ()),
+            ("train_loss_step", "loss", ()),
+            ("train/CrossEntropyLoss", "loss", ()),
+            ("eval_c4_7/loss", "eval_c4_7/loss", ()),
+            ("step/x", "step_x", ()),
+            ("layer", "layer_", ()),
+        ):
+            with self.subTest(name=name):
+                self.assertEqual(self.imported(f"step,{name}\n0,7\n")[series].values.shape[1:], shape)
+        run = self.imported("step,loss,loss/aux,train/loss,layers.0.max_logit,layers.0.heads.0.max_logit\n0,1,2,3,4,5\n")
+        for name, value in (("loss", 1), ("loss_aux", 2), ("train/loss", 3), ("attn/max_logit", [4]), ("max_logit", [[5]])):
+            self.has(run, name, {0: value})
+
+    def test_rules(self):
+        text = "step,train/loss,model.layers.0.attn.1.max,model.layers.1.attn.0.max\n10,2.5,3,7\n"
+        a = self.write("a.csv", text)
+        first = self.imported(a)
+        found = re.search("^--map '(.*)'$", self.out, re.MULTILINE)[1]
+        self.assertEqual(found, "loss=train/loss,attn/max_logit[l,h]=model.layers.{l}.attn.{h}.max")
+        np.testing.assert_array_equal(self.imported(a, map=found)["attn/max_logit"].values, first["attn/max_logit"].values)
+        run = self.imported(a, map="x/y[h,l]=model.layers.{l}.attn.{h}.max,-=train/loss")
+        self.has(run, "x/y", {10: [[None, 7], [3, None]]})
+        self.assertNotIn("loss", run)
+        lists = self.write("l.jsonl", '{"step": 0, "m": [[1, 2, 3], [4, 5, 6]], "loss": 1}\n')
+        self.has(self.imported(lists, map="t[h,l]=m:l{l}h{h}"), "t", {0: [[1, 4], [2, 5], [3, 6]]})
+        self.has(self.imported(lists, map="one=m:l1h0"), "one", {0: 4})
+        self.assertNotIn("m", self.imported(lists, map="-=m"))
+        for pattern, rule in {
+            "no column is train/los; did you mean 'train/loss'": "loss=train/los",
+            "SERIES=NAME": "loss",
+            r"{l} is in the pattern alone; q\[l\]=": "q=x.{l}",
+            "in brackets": "q[z]=x.{z}",
+            "train/loss is of two rules": "x=train/loss,y=train/loss",
+            "letters": "a b=train/loss",
+        }.items():
+            self.refused(pattern, a, f"--map={rule}")
+        self.refused("no series is called so", a, "--unit=los=bit")
+        self.refused("KEY=VALUE", a, "--set=optimizer")
+
+    def test_configurations(self):
+        a = self.write("a.csv", "step,loss\n0,1\n")
+        self.write("c.json", '{"optimizer": "muon", "train": {"lr": 0.02, "seed": 4}, "flag": true, "list": [1, "b"]}\n')
+        config = self.imported(a, config="c.json", set="train.lr=0.03").config
+        for key, value in {"optimizer": "muon", "train.lr": "0.03", "train.seed": "4", "flag": "1", "list.1": "b"}.items():
+            self.assertEqual(config[key], value)
+        self.refused("bad.json:", a, "--config", self.write("bad.json", '{"a": \n'))
+        try:
+            import yaml  # noqa: F401
+        except ImportError:
+            self.skipTest("no yaml here")
+        self.write("c.yaml", "optimizer: muon\ntrain:\n  lr: 0.02\n  betas: [0.9, 0.95]\n")
+        config = self.imported(a, config="c.yaml").config
+        self.assertEqual((config["train.lr"], config["train.betas.1"]), ("0.02", "0.95"))
+        self.refused("bad.yaml:2:", a, "--config", self.write("bad.yaml", "a: [1\n"))
+        self.refused("deeper than 32", a, "--config", self.write("bad.yaml", "a: &x [*x, *x]\n"))
+        levels = "".join(f"{to}: &{to} [{', '.join(['*' + of] * 7)}]\n" for of, to in zip("abcde", "bcdef"))
+        self.refused("more than 10000", a, "--config", self.write("bad.yaml", "a: &a [1, 2]\n" + levels))
+
+
+@unittest.skipUnless(PROGRAM, "MAXLOGIT_PROGRAM names no program")
+class Program(Importing):
+    """The command of the program."""
+
+    def call(self, *arguments, status=0, **environment):
+        done = subprocess.run(
+            [PROGRAM, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable, **environment}
+        )
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_what_export_writes_is_read(self):
+        small = "model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=40 train.warmup=5"
+        small += " train.val_every=10 record.spectra_every=10 device.threads=1 record.path=run.h5 preset=muonclip qk_clip.tau=2"
+        self.call("run", "--quiet", *small.split())
+        series = "loss val_loss lr grad_norm attn/max_logit attn/max_abs_logit attn/entropy qk_clip/gamma head_q/spectral_norm".split()
+        run = maxlogit.open("run.h5")
+        for form in ("csv", "tsv", "columns"):
+            self.write("all." + form, self.call("export", "run.h5", *series, f"--format={form}"))
+            again = self.imported("all." + form, form="csv")
+            for name in series:
+                np.testing.assert_array_equal(again[name].steps, run[name].steps)
+                np.testing.assert_allclose(again[name].values, run[name].values, rtol=1e-6)
+                self.assertEqual(again[name].axes, run[name].axes)
+        for name in series:
+            self.write("one.csv", self.call("export", "run.h5", name))
+            self.assertEqual(self.imported("one.csv")[name].unit, run[name].unit)
+        for arm in "ab":
+            for seed in "12":
+                self.call("import", "all.csv", "--set", f"optimizer={arm}", "--set", f"train.seed={seed}", "-o", f"arms/{arm}{seed}.h5")
+        self.assertRegex(self.call("compare", "arms", "optimizer=a", "optimizer=b", "--of", "loss:last"), r"B - A  *0 .*n=2 pairs")
+        self.assertRegex(self.call("show", "arms", "--by", "optimizer", "--of", "peak"), r"(?m)^a  *2 ")
+        self.assertRegex(self.call("note", "arms/a1.h5"), "imported from all.csv")
+        self.assertRegex(self.call("resume", "arms/a1.h5", status=2), "another program")
+        self.call("report", "arms/a1.h5", "run.h5", "-o", "page")
+        peak = [self.call("show", name, "--of", "peak").splitlines()[-1].split()[-2] for name in ("run.h5", "arms/a1.h5")]
+        self.assertEqual(*peak)
+
+    def test_missing_values_and_nan_are_told_apart(self):
+        text = "step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n"
+        self.call("import", self.write("gap.csv", text), "--set", "train.lr=nan")
+        metrics = "peak,last,attn/max_logit:all:min,attn/max_logit:all:median,attn/max_logit:all:above=6"
+        self.assertRegex(self.call("show", "gap.h5", "--csv", "--of", metrics), ",7,4,1,3.5,1")
+        self.assertNotRegex(self.call("show", "gap.h5"), "(?i)nan")
+        self.assertEqual(re.sub("(?s)^.*?\n(?=0)", "", self.call("export", "gap.h5", "attn/max_logit", "--format=csv")), text.split("\n", 1)[1])
+        for comparison in ("<=1", ">=1", "<1", ">1"):
+            self.call("show", "gap.h5", "--where", "train.lr" + comparison, status=2)
+        self.call("import", self.write("gap.csv", text + "4,nan,1\n"), "--overwrite")
+        self.assertRegex(self.call("show", "gap.h5", "--csv", "--of", "peak"), "(?i)nan")
+
+    def test_rows_of_series_with_other_steps(self):
+        self.call("import", self.write("v.csv", "step,a,val_b,c,val_d\n1,1,,,\n2,1,2,,3\n3,1,,2,\n4,1,2,3,4\n"))
+        rows = self.call("export", "v.h5", "a", "val_b", "c", "val_d").splitlines()[-4:]
+        self.assertEqual(rows, ["1 1 NaN NaN NaN", "2 1 2 NaN 3", "3 1 NaN 2 NaN", "4 1 2 3 4"])
+        self.assertEqual(self.call("export", "v.h5", "val_b").splitlines()[-2:], ["2 2", "4 2"])
+
+    def test_options_files_and_exit_statuses(self):
+        text = "step,loss\n0,1\n1,2\n"
+        self.write("a.csv", text)
+        self.assertRegex(self.call("import", "a.csv", "-n"), "--map loss=loss\n$")
+        self.assertFalse(Path("a.h5").exists())
+        self.assertRegex(self.call("import", "a.csv", "--data", "my text"), "a.h5\n$")
+        self.assertRegex(self.call("import", "a.csv", status=2), "a.h5 exists; --overwrite")
+        self.call("import", "a.csv", "--overwrite", "--keep-later", "--form=csv", "--decimal=.", "--tag", "a.csv=val")
+        self.has(maxlogit.open("a.h5"), "val_loss", {0: 1, 1: 2})
+        self.assertRegex(self.call("import", status=2), "which logs")
+        self.write("-x.csv", text)
+        self.call("import", "--", "-x.csv")
+        done = subprocess.run(["bash", "-c", f'"{PROGRAM}" import <(cat a.csv) -o pipe.h5'], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        os.mkdir("full")
+        os.chmod("full", 0o500)
+        if os.geteuid():
+            self.call("import", "a.csv", "-o", "full/a.h5", status=1)
+
+    def test_python_or_the_package_is_missing(self):
+        self.write("a.csv", "step,loss\n0,1\n")
+        self.assertRegex(self.call("import", "a.csv", PYTHON="/nowhere", status=2), "^maxlogit: import needs Python, .*install .*\n$")
+        self.write("python", f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+        os.chmod("python", 0o755)
+        self.assertRegex(self.call("import", "a.csv", PYTHON=f"{self.folder}/python", status=2), "^maxlogit: import needs numpy, .*install .*\n$")
+        os.mkdir("empty")
+        told = self.call("import", "a.csv", MAXLOGIT_PYTHON=f"{self.folder}/empty", PYTHONPATH="", status=2)
+        self.assertRegex(told, "^maxlogit: import needs the Python package maxlogit .*make install.*\n$")
+        for name in ("json.py", "numpy.py", "maxlogit.py", "sitecustomize.py"):
+            self.write(name, "open('RAN', 'w')")
+        self.call("import", "a.csv", PYTHONPATH=".:")
+        self.assertFalse(Path("RAN").exists(), "something of the current folder ran")
+
+
 def line(example):
     """The first line of an example that has numbers, for a cell of the manual."""
     first = next(x for x in re.split("[\r\n]", re.sub(r"\x1b\[[0-9;]*m", "", example)) if re.search(r"\d", x)).strip()

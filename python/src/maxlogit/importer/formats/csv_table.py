@@ -52,9 +52,10 @@ class _Header:
             self.layout.columns[self.layout.value] = ("", re.sub(r"\.\w+$|.*tag-", "", source.name))
 
     def _read(self, line: str) -> None:
-        self.separator = next((c for c in "\t,;" if c in line), " " if " " in line.strip() else ",")
         if line.count('"') % 2:
             raise self.log.error('a " without its end', self.line)
+        present = [c for c in "\t,; " if c in line.strip()] or [","]
+        self.separator = next((c for c in present if any(map(self.log.is_step, _cells(line, c)))), present[0])
         names = self.names = _cells(line, self.separator)
         twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None) if len(set(names)) < len(names) else None
         if twice:
