@@ -98,9 +98,9 @@ class Formats(Importing):
         rows = "".join(
             f"| {f.name} | {f.what} | {'' if callable(f.example) else '`' + line(f.example) + '`'} |\n" for f in FORMATS
         )
-        table = "| name | what it is | its first line |\n|---|---|---|\n" + rows
+        table = "| name | contents | first line |\n|---|---|---|\n" + rows
         text = DOC.read_text()
-        begin = text.index("| name | what it is")
+        begin = text.index("| name | contents")
         end = text.index("\n\n", begin) + 1
         if os.environ.get("DOCS_RENEW"):
             DOC.write_text(text[:begin] + table + text[end:])

@@ -434,7 +434,8 @@ int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *v
   if (status) return error_export(error, status, &e);
   const struct row_column *c = &m->r->rows.table[number >> 16].column[number & 0xffff];
   if (count != width_of(c))
-    status = error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, width_of(c), count);
+    status =
+      error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, width_of(c), count);
   else
     put_values(m->r, number, values);
   return error_export(error, status, &e);

@@ -16,24 +16,23 @@ struct options {
 };
 
 static const struct command_option options[] = {
-  TEXT(output, 'o', "PATH", NULL,
-       "The run file, or a folder for the files of several runs (default: the first FILE's name with .h5, in this "
-       "folder)"),
+  TEXT(
+    output, 'o', "PATH", NULL,
+    "The run file, or a folder for several runs (default: the first FILE's name with .h5, in this folder)"),
   FLAG(dry_run, 'n',
-       "Write nothing: show the steps, the series that would be made of which columns, and the map that says "
-       "so"),
+       "Write nothing: show the steps, the series with their columns, and the map from columns to series"),
   MANY(map, "RULES",
        "'SERIES=NAME,SERIES[l,h]=PATTERN': which columns a series is made of; in a pattern {l}, {h}, {e} are "
        "the numbers "
-       "of layer, head and expert; SERIES -: left out. Columns that no rule names are told by their names"),
+       "of layer, head and expert; SERIES -: left out. Columns without a rule are matched by name"),
   TEXT(step, 0, "NAME", NULL, "The column of the steps (default: step, iteration, global_step and the like)"),
-  MANY(tag, "FILE=NAME", "What stands before the names of this file's series"),
+  MANY(tag, "FILE=NAME", "A prefix for the names of this file's series"),
   FLAG(keep_later, 0, "Keep rows that a run left behind when it went back to an earlier step"),
   MANY(set, "KEY=VALUE", "A value of the configuration, as optimizer=muon, train.lr=0.01, train.seed=3"),
   MANY(config, "FILE",
        "The configuration: a YAML or JSON file; keys inside of others become a.b. --set overrides"),
   MANY(unit, "SERIES=UNIT", "A unit; losses, logits and attention entropies have nat"),
-  TEXT(form, 0, "FORMAT", "guess", "What the files are: a name of the manual's table of formats"),
+  TEXT(form, 0, "FORMAT", "guess", "The format of the files, by its name in the manual"),
   TEXT(decimal, 0, "SIGN", ".", "The decimal sign of tables, . or ,"),
   TEXT(data, 0, "TEXT", NULL, "What it was trained on, for people (default: the files' names)"),
   FLAG(overwrite, 0, "Replace a run file that is there"),
@@ -48,12 +47,15 @@ static const char start[] =
   "more = os.environ.get('PYTHONPATH', '').split(':') + [site.getusersitepackages()]\n"
   "sys.path += [p for p in more if p.startswith('/')]\n"
   "def refuse(text): sys.exit(print('maxlogit: import needs ' + text, file=sys.stderr) or 2)\n"
-  "if sys.version_info < (3, 9): refuse(f'Python 3.9 or later, and {sys.executable} is older: PYTHON names another')\n"
+  "if sys.version_info < (3, 9): refuse(f'Python 3.9 or later, and {sys.executable} is older: PYTHON names "
+  "another')\n"
   "try: import numpy\n"
-  "except ImportError: refuse(f'numpy, which {sys.executable} does not have: install python3-numpy (apt) or numpy "
+  "except ImportError: refuse(f'numpy, which {sys.executable} does not have: install python3-numpy (apt) or "
+  "numpy "
   "(pip), or name another Python in PYTHON')\n"
   "try: import maxlogit.importer\n"
-  "except ImportError as problem: refuse(f'the Python package maxlogit ({problem}): `make install` puts it beside the "
+  "except ImportError as problem: refuse(f'the Python package maxlogit ({problem}): `make install` puts it "
+  "beside the "
   "program, `pip install ./python` in the sources into Python')\n"
   "sys.exit(maxlogit.importer.main(sys.argv[1:]))\n";
 
@@ -98,7 +100,8 @@ static void add_options(struct line *l, struct options *r)
 /* The library of this program: beside it as built, or as installed. Empty: the package looks for one. */
 static void find_library(char out[4200])
 {
-  static const char *const places[] = {"libmaxlogit.so.1", "../lib/libmaxlogit.so.1", PKGLIBDIR "/../libmaxlogit.so.1"};
+  static const char *const places[] = {"libmaxlogit.so.1", "../lib/libmaxlogit.so.1",
+                                       PKGLIBDIR "/../libmaxlogit.so.1"};
   char program[2048];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = 0;
@@ -125,22 +128,24 @@ static int import(void *request, struct error *e)
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) add(&l, words[i]);
   add_options(&l, request);
   program_become(l.word);
-  return error_set(e, STATUS_USAGE,
-                   "import needs Python, and %s cannot be started: install python3 and python3-numpy, or name another "
-                   "Python in PYTHON",
-                   python);
+  return error_set(
+    e, STATUS_USAGE,
+    "import needs Python, and %s cannot be started: install python3 and python3-numpy, or name another "
+    "Python in PYTHON",
+    python);
 }
 
 const struct command command_import = {
   .name = "import",
   .arguments = "FILE ...",
   .help = "convert logs of other programs into a run file",
-  .about =
-    "Make a run file of logs: tables, JSON, printed lines, event files and folders of trackers and trainers; the manual "
-    "lists the formats. FILE - is standard input. It needs Python with numpy. "
-    "Several FILEs are one run. Layers and heads are found in the names of columns. What was found is "
-    "printed; "
-    "then show, export, plot, compare, report and serve take the run as any other.",
+  .about = "Make a run file of logs: tables, JSON, printed lines, event files and folders of trackers and "
+           "trainers; the manual "
+           "lists the formats. FILE - is standard input. It needs Python with numpy. "
+           "Several FILEs are one run. Layers and heads are found in the names of columns. The command "
+           "prints the series that "
+           "it found; "
+           "then show, export, plot, compare, report and serve take the run as any other.",
   .more =
     "maxlogit import metrics.jsonl -o runs/a.h5 --set optimizer=muon --set train.seed=1\n"
     "maxlogit import train.log --dry-run\n"

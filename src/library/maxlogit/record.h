@@ -114,8 +114,9 @@ struct maxlogit_block {
 
 /* `put` and `row` for all rows of several series, in the order of their steps. Fails like `row`; the rows before the
    one that failed are recorded. */
-MAXLOGIT_API int maxlogit_record_blocks(struct maxlogit_recorder *recorder, const struct maxlogit_block *block,
-                                        int blocks, struct maxlogit_error *error);
+MAXLOGIT_API int maxlogit_record_blocks(struct maxlogit_recorder *recorder,
+                                        const struct maxlogit_block *block, int blocks,
+                                        struct maxlogit_error *error);
 
 /* Something that happened at a step: kind of at most 23 bytes ("clip", "spike", "nonfinite"), layer and head
    or -1. */

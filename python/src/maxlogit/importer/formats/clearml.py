@@ -29,7 +29,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
 
 FORMAT = Format(
     name="clearml",
-    what="what ClearML's `Task.get_reported_scalars()` returns, saved as JSON",
+    what="the result of ClearML's `Task.get_reported_scalars()`, saved as JSON",
     file="scalars.json",
     example='{"loss": {"train": {"name": "train", "x": [0, 10], "y": [3.5, 2.5]}, "val": {"name": "val", "x": [10], "y": [2.75]}}}\n',
     wanted={"loss": {0: 3.5, 10: 2.5}, "val_loss": {10: 2.75}},
