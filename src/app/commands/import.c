@@ -47,16 +47,18 @@ static const char start[] =
   "more = os.environ.get('PYTHONPATH', '').split(':') + [site.getusersitepackages()]\n"
   "sys.path += [p for p in more if p.startswith('/')]\n"
   "def refuse(text): sys.exit(print('maxlogit: import needs ' + text, file=sys.stderr) or 2)\n"
-  "if sys.version_info < (3, 9): refuse(f'Python 3.9 or later, and {sys.executable} is older: PYTHON names "
-  "another')\n"
+  "if sys.version_info < (3, 9): refuse('Python 3.9 or later: PYTHON names another than ' + sys.executable)\n"
   "try: import numpy\n"
-  "except ImportError: refuse(f'numpy, which {sys.executable} does not have: install python3-numpy (apt) or "
-  "numpy "
-  "(pip), or name another Python in PYTHON')\n"
+  "except ImportError:\n"
+  "  system = '/usr/bin/python3'\n" /* the distribution's, where another one comes before it */
+  "  if not os.environ.get('PYTHON') and os.access(system, os.X_OK) and sys.executable != system:\n"
+  "    os.execv(system, [system] + getattr(sys, 'orig_argv', ['', '--version'])[1:])\n"
+  "  refuse(f'numpy, which {sys.executable} does not have: install python3-numpy (apt) or numpy (pip), or "
+  "name "
+  "another Python in PYTHON')\n"
   "try: import maxlogit.importer\n"
   "except ImportError as problem: refuse(f'the Python package maxlogit ({problem}): `make install` puts it "
-  "beside the "
-  "program, `pip install ./python` in the sources into Python')\n"
+  "beside the program, `pip install ./python` in the sources into Python')\n"
   "sys.exit(maxlogit.importer.main(sys.argv[1:]))\n";
 
 struct line { /* of the command; it ends with NULL */
