@@ -287,6 +287,8 @@ class Silent(Importing):
         self.assertRegex(self.err, "train.csv \\(train\\), val.csv \\(val\\) have equal columns")
         run = self.imported("train.csv", "val.csv", tag="val.csv=test")
         self.has(run, "test_loss", {0: 4, 10: 3})
+        heads = [f"step,layers.0.heads.{n}.max_logit\n0,1\n" for n in (0, 1)]
+        self.has(self.imported(*heads, heads[1]), "log1/attn/max_logit", {0: [[None, 1]]})
         self.write("more/train.csv", "step,loss,lr\n20,1,1\n30,0,1\n")
         self.has(self.imported("train.csv", "more/train.csv"), "loss", {0: 3, 10: 2, 20: 1, 30: 0})
         self.assertRegex(self.err, "more/train.csv continues train.csv, from step 20 on")
@@ -339,6 +341,9 @@ class Tables(Importing):
         run = self.imported("step,a,b\n0,1,\n1,2,\n2,3,7\n3,4,\n4,,8\n5,,\n")
         self.has(run, "a", {0: 1, 1: 2, 2: 3, 3: 4})
         self.has(run, "b", {2: 7, 4: 8})
+        run = self.imported("step,a,b\n0,1,NaN\n1,2,NaN\n2,NaN,3\n")
+        self.has(run, "a", {0: 1, 1: 2})
+        self.has(run, "b", {2: 3})
 
     def test_fast_and_slow_reading_agree(self):
         random.seed(1)
@@ -560,6 +565,12 @@ class Program(Importing):
         rows = self.call("export", "v.h5", "a", "val_b", "c", "val_d").splitlines()[-4:]
         self.assertEqual(rows, ["1 1 NaN NaN NaN", "2 1 2 NaN 3", "3 1 NaN 2 NaN", "4 1 2 3 4"])
         self.assertEqual(self.call("export", "v.h5", "val_b").splitlines()[-2:], ["2 2", "4 2"])
+
+    def test_series_of_other_sizes(self):
+        for n, columns in enumerate(("l0.h0.max_logit", "l0.h0.max_logit,l0.h1.max_logit")):
+            self.call("import", self.write(f"m{n}.csv", f"step,{columns}\n1{',2' * (n + 1)}\n"), "--set", "optimizer=x")
+        told = self.call("export", "m0.h5", "m1.h5", "attn/max_logit", "--band", "--by", "optimizer", status=2)
+        self.assertRegex(told, "m1.h5: its columns differ from those of m0.h5")
 
     def test_options_files_and_exit_statuses(self):
         text = "step,loss\n0,1\n1,2\n"

@@ -91,9 +91,10 @@ def _joined(logs: list[Log], messages: list[str]) -> dict[Key, Column]:
             "--tag FILE=NAME gives others, and `cat FILES | maxlogit import -` makes one log of them"
         )
     out: dict[Key, Column] = {}
+    told_apart = {(run, prefix, re.sub("[0-9]+", "#", name)) for (run, prefix, name), pairs in of.items() if len(pairs) > 1}
     for (run, prefix, name), pairs in of.items():
         for log, column in pairs:
-            tag = log.tag if len(pairs) > 1 and not follow else ""
+            tag = "" if follow or (run, prefix, re.sub("[0-9]+", "#", name)) not in told_apart else log.tag
             column.prefix = "/".join(part for part in (tag, prefix) if part)
             key = (run, column.prefix, name)
             if key in out:
@@ -110,7 +111,7 @@ def _output(options: argparse.Namespace, runs: list[str]) -> list[str]:
     name = "stdin" if first == "-" else _stem(first)
     folder = given is not None and (os.path.isdir(given) or given.endswith("/") or "." not in os.path.basename(given))
     if given is not None and not folder and not (given.endswith(".h5") and len(os.path.basename(given)) > 3):
-        raise UsageError(f"import -o {given}: a run file ends with .h5; a folder is there, or ends with /")
+        raise UsageError(f"import -o {given}: a run file ends with .h5, a folder with /")
     if several and not folder:
         raise UsageError(f"{first}: {len(runs)} runs ({_some(runs)}): -o DIR/ writes a file for each")
     names = [re.sub(r"[^\w.+=-]", "_", run) if several else name for run in runs]
@@ -144,10 +145,9 @@ def _import(options: argparse.Namespace, messages: list[str]) -> None:
     files = ", ".join(os.path.basename(os.path.normpath(path))[:200] for path in options.files)
     for run, path in zip(runs, _output(options, runs)):
         series = table.series_of([column for (of, _, _), column in columns.items() if of == run], rules, units)
-        print(table.described(series, steps, settings))
         if not options.dry_run:
             table.write(path, series, files, settings, options.data, options.overwrite)
-            print(path)
+        print(table.described(series, steps, settings) + ("" if options.dry_run else f"\n{path}"))
 
 
 def main(argv: Sequence[str]) -> int:
