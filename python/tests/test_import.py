@@ -18,9 +18,9 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+from in_folder import InFolder
 
 import maxlogit
-from in_folder import InFolder
 from maxlogit.importer import main
 from maxlogit.importer.formats import FORMATS
 
@@ -173,7 +173,11 @@ class Formats(Importing):
             writer = EventFileWriter(folder)
             for step in (0, 300):
                 values = [Summary.Value(tag="loss", simple_value=2.5 + step)]
-                for tag, array in {"layer_max_logit": np.float32([[1, 2], [3, step]]), "half": np.float16(0.5), "n": np.int64(7)}.items():
+                for tag, array in {
+                    "layer_max_logit": np.float32([[1, 2], [3, step]]),
+                    "half": np.float16(0.5),
+                    "n": np.int64(7),
+                }.items():
                     values.append(Summary.Value(tag=tag, tensor=make_tensor_proto(array)))
                 writer.add_event(Event(step=step, summary=Summary(value=values)))
             writer.close()
@@ -235,7 +239,8 @@ class Silent(Importing):
         text = f"{bar.format(10, 5)}\r{{'loss': 2.5, 'epoch': 0.1}}\r{bar.format(20, 10)}\r{{'loss': 2.0, 'epoch': 0.2}}\n"
         self.has(self.imported(self.write("a.log", text)), "loss", {5: 2.5, 10: 2.0})
         drawn_again = "".join(
-            f"{bar.format(2 * (n - 1), n - 1)}\r    \r{{'loss': {n}, 'epoch': {n / 50}}}\n\r{bar.format(2 * n, n)}" for n in (5, 10, 15)
+            f"{bar.format(2 * (n - 1), n - 1)}\r    \r{{'loss': {n}, 'epoch': {n / 50}}}\n\r{bar.format(2 * n, n)}"
+            for n in (5, 10, 15)
         )
         self.has(self.imported(self.write("a.log", drawn_again)), "loss", {5: 5, 10: 10, 15: 15})
         self.has(self.imported(self.write("mac.csv", "step,loss\r0,3\r10,2\r")), "loss", {0: 3, 10: 2})
@@ -295,7 +300,8 @@ class Silent(Importing):
         self.refused("--tag: no FILE is x", "train.csv", "--tag=x=y")
 
     def test_names_of_runs(self):
-        text = '"Step","layers4-h8 - train/loss","layers4-h8 - train/loss__MIN","layers4-h8 - train/loss__MAX","b - train/loss"\n'
+        text = '"Step","layers4-h8 - train/loss","layers4-h8 - train/loss__MIN","layers4-h8 - train/loss__MAX",'
+        text += '"b - train/loss"\n'
         text += '"0","3","2","4","1"\n"10","2","2","2","5"\n'
         self.refused(r"2 runs \(layers4-h8, b\): -o DIR/ writes a file for each", self.write("w.csv", text))
         self.assertEqual(self.run_importer("w.csv", "--output=runs"), 0, self.err)
@@ -303,7 +309,9 @@ class Silent(Importing):
         self.has(run, "loss", {0: 3, 10: 2})
         self.has(run, "train/loss_MAX", {0: 4, 10: 2})
         self.has(maxlogit.open("runs/b.h5"), "loss", {0: 1, 10: 5})
-        self.assertEqual(self.run_importer(self.write("r.csv", "step,run,loss\n0,a1,1\n0,a2,2\n"), "--output=both/"), 0, self.err)
+        self.assertEqual(
+            self.run_importer(self.write("r.csv", "step,run,loss\n0,a1,1\n0,a2,2\n"), "--output=both/"), 0, self.err
+        )
         self.has(maxlogit.open("both/a2.h5"), "loss", {0: 2})
 
     def test_a_list_of_objects_is_rows(self):
@@ -319,10 +327,14 @@ class Tables(Importing):
         text = '"Step","train/loss","a, ""b""",model.layers.0.attn.1.max,model.layers.1.attn.0.max\r\n'
         run = self.imported(text + "5,3,0,1,inf\r\n10,2.5,1,,7\r\n20,nan,2,3.5,8\r\n\r\n", unit="loss=bit")
         self.has(run, "loss", {5: 3, 10: 2.5, 20: np.nan})
-        self.has(run, "attn/max_logit", {5: [[None, 1], [np.inf, None]], 10: [[None, None], [7, None]], 20: [[None, 3.5], [8, None]]})
+        self.has(
+            run,
+            "attn/max_logit",
+            {5: [[None, 1], [np.inf, None]], 10: [[None, None], [7, None]], 20: [[None, 3.5], [8, None]]},
+        )
         self.has(run, "a_b", {5: 0, 10: 1, 20: 2})
         self.assertEqual(run["loss"].unit, "bit")
-        for text in ("step;q,r;\"x\";y z\n1;2;\"3\";4\n", "step\tq_r\tx\n1\t2\t3\n", "step  q_r   x\n 1   2  3  \n"):
+        for text in ('step;q,r;"x";y z\n1;2;"3";4\n', "step\tq_r\tx\n1\t2\t3\n", "step  q_r   x\n 1   2  3  \n"):
             self.has(self.imported(text), "q_r", {1: 2})
         self.has(self.imported("step;loss\n1;2,5\n2;3\n", decimal=","), "loss", {1: 2.5, 2: 3})
         self.has(self.imported("it\tq\n1\t2\n", step="it"), "q", {1: 2})
@@ -334,8 +346,8 @@ class Tables(Importing):
 
     def test_a_missing_value_is_no_nan(self):
         text = "step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n"
-        for text, missing in ((text, True), (text + "4,nan,1\n", False)):
-            values = self.imported(text)["attn/max_logit"].values
+        for more, missing in (("", True), ("4,nan,1\n", False)):
+            values = self.imported(text + more)["attn/max_logit"].values
             bits = values.astype(np.float32).view(np.uint32)
             self.assertEqual(bool((bits[np.isnan(values)] == bits[1, 0, 0]).all()), missing)
         run = self.imported("step,a,b\n0,1,\n1,2,\n2,3,7\n3,4,\n4,,8\n5,,\n")
@@ -365,8 +377,8 @@ class Tables(Importing):
             "b.csv:3: 1 columns where the first line names 2": "step,loss\n1,2\n2\n3,4\n",
             "b.csv:2: step '1.5' is no whole number": "step,loss\n1.5,2\n",
             "b.csv:2: step '-1'": "step,loss\n-1,2\n",
-            "b.csv:1: a \" without its end": 'step,"loss\n1,2\n',
-            "b.csv:.*a \" without its end": 'step,loss\n1,"2\n',
+            'b.csv:1: a " without its end': 'step,"loss\n1,2\n',
+            'b.csv:.*a " without its end': 'step,loss\n1,"2\n',
             "no number of any step": "step,loss\n",
             "b.csv:1: two columns are called 'loss'": "step,loss,loss\n1,2,3\n",
         }.items():
@@ -381,14 +393,16 @@ class Tables(Importing):
         places = [f"attn/max_logit:l{n // 240}h{n % 240}" for n in range(60000)]
         rows = "".join(f"{n}," + ",".join(map(str, range(60000))) + "\n" for n in (1, 2))
         self.assertEqual(self.imported("step," + ",".join(places) + "\n" + rows)["attn/max_logit"].values[1, 249, 239], 59999)
-        names = self.write("n.csv", "step," + ",".join(f"name{n}x{n}" for n in range(5000)) + "\n1," + ",".join(["1"] * 5000) + "\n")
+        names = self.write(
+            "n.csv", "step," + ",".join(f"name{n}x{n}" for n in range(5000)) + "\n1," + ",".join(["1"] * 5000) + "\n"
+        )
         self.refused("more than 4096 series", names)
 
 
 class Objects(Importing):
     def test_nested_values_lists_and_texts(self):
-        text = """{"_step": 0, "train": {"loss": 2.5, "lr": 1e-3}, "attn_max_logits": [[1, 2], [3, NaN]], "layer_0/head_1/entropy": 0.5}
-{"_step": 1, "train": {"loss": 2.25}, "eval_loss": "2.75", "note": "text", "h": {"_type": "histogram", "values": [1], "bins": [0, 1]}}
+        text = """{"_step": 0, "train": {"loss": 2.5, "lr": 1e-3}, "attn_max_logits": [[1, 2], [3, NaN]], "l": 0}
+{"_step": 1, "train": {"loss": 2.25}, "eval_loss": "2.75", "note": "text", "h": {"_type": "histogram", "values": [1]}}
 {"train_runtime": 12.5}
 {"_step": 2, "train": {"loss": Infinity}, "attn_max_logits": [[1, null], [3, -Infinity, 7]]}
 """
@@ -403,7 +417,7 @@ class Objects(Importing):
 
     def test_python_and_other_layouts(self):
         text = """{"step": "7", "max_logits": [3, 4.5], "text": "a \\"NaN\\", it's \\\\", "flag": true, "q": 6}
-{'step': 8, 'max_logits': [5, nan], 'text': 'it\\'s "True", \\\\', 'flag': True, 'none': None, 'q': -inf, 'z': np.float64(1.5)}
+{'step': 8, 'max_logits': [5, nan], 'text': 'it\\'s "True", \\\\', 'flag': True, 'n': None, 'q': -inf, 'z': np.float64(1.5)}
 """
         run = self.imported(self.write("l.jsonl", text))
         self.has(run, "attn/max_logit", {7: [3, 4.5], 8: [5, np.nan]})
@@ -516,16 +530,31 @@ class Program(Importing):
 
     def call(self, *arguments, status=0, **environment):
         done = subprocess.run(
-            [PROGRAM, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable, **environment}
+            [PROGRAM, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHON": sys.executable, **environment},
         )
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
     def test_what_export_writes_is_read(self):
         small = "model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=40 train.warmup=5"
-        small += " train.val_every=10 record.spectra_every=10 device.threads=1 record.path=run.h5 preset=muonclip qk_clip.tau=2"
+        small += (
+            " train.val_every=10 record.spectra_every=10 device.threads=1 record.path=run.h5 preset=muonclip qk_clip.tau=2"
+        )
         self.call("run", "--quiet", *small.split())
-        series = "loss val_loss lr grad_norm attn/max_logit attn/max_abs_logit attn/entropy qk_clip/gamma head_q/spectral_norm".split()
+        series = [
+            "loss",
+            "val_loss",
+            "lr",
+            "grad_norm",
+            "attn/max_logit",
+            "attn/max_abs_logit",
+            "attn/entropy",
+            "qk_clip/gamma",
+            "head_q/spectral_norm",
+        ]
         run = maxlogit.open("run.h5")
         for form in ("csv", "tsv", "columns"):
             self.write("all." + form, self.call("export", "run.h5", *series, f"--format={form}"))
@@ -539,8 +568,19 @@ class Program(Importing):
             self.assertEqual(self.imported("one.csv")[name].unit, run[name].unit)
         for arm in "ab":
             for seed in "12":
-                self.call("import", "all.csv", "--set", f"optimizer={arm}", "--set", f"train.seed={seed}", "-o", f"arms/{arm}{seed}.h5")
-        self.assertRegex(self.call("compare", "arms", "optimizer=a", "optimizer=b", "--of", "loss:last"), r"B - A  *0 .*n=2 pairs")
+                self.call(
+                    "import",
+                    "all.csv",
+                    "--set",
+                    f"optimizer={arm}",
+                    "--set",
+                    f"train.seed={seed}",
+                    "-o",
+                    f"arms/{arm}{seed}.h5",
+                )
+        self.assertRegex(
+            self.call("compare", "arms", "optimizer=a", "optimizer=b", "--of", "loss:last"), r"B - A  *0 .*n=2 pairs"
+        )
         self.assertRegex(self.call("show", "arms", "--by", "optimizer", "--of", "peak"), r"(?m)^a  *2 ")
         self.assertRegex(self.call("note", "arms/a1.h5"), "imported from all.csv")
         self.assertRegex(self.call("resume", "arms/a1.h5", status=2), "another program")
@@ -554,7 +594,10 @@ class Program(Importing):
         metrics = "peak,last,attn/max_logit:all:min,attn/max_logit:all:median,attn/max_logit:all:above=6"
         self.assertRegex(self.call("show", "gap.h5", "--csv", "--of", metrics), ",7,4,1,3.5,1")
         self.assertNotRegex(self.call("show", "gap.h5"), "(?i)nan")
-        self.assertEqual(re.sub("(?s)^.*?\n(?=0)", "", self.call("export", "gap.h5", "attn/max_logit", "--format=csv")), text.split("\n", 1)[1])
+        self.assertEqual(
+            re.sub("(?s)^.*?\n(?=0)", "", self.call("export", "gap.h5", "attn/max_logit", "--format=csv")),
+            text.split("\n", 1)[1],
+        )
         for comparison in ("<=1", ">=1", "<1", ">1"):
             self.call("show", "gap.h5", "--where", "train.lr" + comparison, status=2)
         self.call("import", self.write("gap.csv", text + "4,nan,1\n"), "--overwrite")
@@ -593,10 +636,15 @@ class Program(Importing):
 
     def test_python_or_the_package_is_missing(self):
         self.write("a.csv", "step,loss\n0,1\n")
-        self.assertRegex(self.call("import", "a.csv", PYTHON="/nowhere", status=2), "^maxlogit: import needs Python, .*install .*\n$")
-        self.write("python", f"#!/bin/sh\nexec {sys.executable} -S \"$@\"\n")
+        self.assertRegex(
+            self.call("import", "a.csv", PYTHON="/nowhere", status=2), "^maxlogit: import needs Python, .*install .*\n$"
+        )
+        self.write("python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
         os.chmod("python", 0o755)
-        self.assertRegex(self.call("import", "a.csv", PYTHON=f"{self.folder}/python", status=2), "^maxlogit: import needs numpy, .*install .*\n$")
+        self.assertRegex(
+            self.call("import", "a.csv", PYTHON=f"{self.folder}/python", status=2),
+            "^maxlogit: import needs numpy, .*install .*\n$",
+        )
         os.mkdir("empty")
         told = self.call("import", "a.csv", MAXLOGIT_PYTHON=f"{self.folder}/empty", PYTHONPATH="", status=2)
         self.assertRegex(told, "^maxlogit: import needs the Python package maxlogit .*make install.*\n$")

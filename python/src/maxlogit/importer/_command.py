@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Sequence
 
-
 from maxlogit._library import MaxlogitError, UsageError
 from maxlogit.importer import _table as table
 from maxlogit.importer._log import Column, Key, Log, _some
@@ -52,7 +51,9 @@ def _settings(options: argparse.Namespace, logs: list[Log]) -> dict[str, str]:
     found = {key: value for log in logs for key, value in log.settings.items()}
     for path in options.config:
         found.update(settings_of(path))
-    return {clean_key(key): "".join(c if c.isprintable() else "?" for c in value) for key, value in {**found, **given}.items()}
+    return {
+        clean_key(key): "".join(c if c.isprintable() else "?" for c in value) for key, value in {**found, **given}.items()
+    }
 
 
 def _stem(path: str) -> str:
@@ -77,7 +78,9 @@ def _joined(logs: list[Log], messages: list[str]) -> dict[Key, Column]:
     for log in logs:
         for key, column in log.columns.items():
             of.setdefault(key, []).append((log, column))
-    shared = [sorted(pairs, key=lambda pair: pair[1].steps[0]) for pairs in of.values() if all(len(c.steps) for _, c in pairs)]
+    shared = [
+        sorted(pairs, key=lambda pair: pair[1].steps[0]) for pairs in of.values() if all(len(c.steps) for _, c in pairs)
+    ]
     shared = [pairs for pairs in shared if len(pairs) > 1]
     follow = all(a.steps[-1] < b.steps[0] for pairs in shared for (_, a), (_, b) in zip(pairs, pairs[1:]))
     if shared and follow:
@@ -87,7 +90,7 @@ def _joined(logs: list[Log], messages: list[str]) -> dict[Key, Column]:
         _tags(logs)
         both = {log.path: log.tag for pairs in shared for log, _ in pairs}
         messages.append(
-            f"{_some([f'{path} ({tag})' for path, tag in both.items()])} have equal columns: the files' names tell them apart; "
+            f"{_some([f'{path} ({tag})' for path, tag in both.items()])} have equal columns: their names tell them apart; "
             "--tag FILE=NAME gives others, and `cat FILES | maxlogit import -` makes one log of them"
         )
     out: dict[Key, Column] = {}
@@ -163,5 +166,3 @@ def main(argv: Sequence[str]) -> int:
     for message in messages:
         print("maxlogit:", "".join(c if c.isprintable() else "?" for c in message), file=sys.stderr)
     return status
-
-

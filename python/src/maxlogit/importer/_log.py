@@ -16,9 +16,10 @@ from maxlogit._record import MISSING
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, str, str]  # run, prefix, name
 
-STEPS = (
-    "step _step Step global_step train/global_step global_step/max_steps iteration iter steps Iteration trainer/global_step"
-).split() + ["global step"]
+_STEPS = (
+    "step|_step|Step|global_step|train/global_step|global_step/max_steps|iteration|iter|steps|Iteration|trainer/global_step"
+)
+STEP_NAMES = {*_STEPS.split("|"), "global step"}
 EPOCHS = ("epoch", "Epoch", "train/epoch")
 RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition")
@@ -119,7 +120,7 @@ def _stack(values: list[Union[float, Floats]]) -> Floats:
 def _differ(a: Floats, b: Floats) -> npt.NDArray[np.bool_]:
     """Which rows of two arrays are not the same."""
     differ = (a != b) & ~(np.isnan(a) & np.isnan(b))
-    return differ if a.ndim == 1 else differ.reshape(len(a), -1).any(axis=1)
+    return np.asarray(differ if a.ndim == 1 else differ.reshape(len(a), -1).any(axis=1))
 
 
 class Column:
@@ -197,7 +198,7 @@ class Log:
     # --- for readers --------------------------------------------------------------------------------------
 
     def is_step(self, name: str) -> bool:
-        return name == self.step if self.step else name == self.step_found if self.step_found else name in STEPS
+        return name == self.step if self.step else name == self.step_found if self.step_found else name in STEP_NAMES
 
     def say(self, text: str) -> None:
         self.messages.append(f"{self.path}: {text}")
@@ -271,9 +272,9 @@ class Log:
         for column in self.columns.values():
             column.settle()
         if not any(len(column.steps) for column in self.columns.values()):
-            count = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
+            where = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
             hint = "; --step NAME says what steps are called" if self.skipped else ""
-            raise self.error(f"no number with a step {count}{hint}" if self.lines else f"no number {count}{hint}")
+            raise self.error(f"no number with a step {where}{hint}" if self.lines else f"no number {where}{hint}")
         if not self.keep_later:
             self._drop_abandoned()
         twice = [(column.sort(), column.full) for column in self.columns.values() if len(column.steps)]

@@ -16,14 +16,14 @@ _WORDS = {
 }
 _ATTENTION = {"attn", "attention", "attns"}
 _SERIES = {
-    "loss": "train/loss train_loss lm_loss loss/train reduced_train_loss learning/loss train_loss_step train/CrossEntropyLoss "
-    "train/ce_loss train/loss_step training_loss loss_metrics/global_avg_loss lm-loss-training/lm_loss train/lm_loss",
+    "loss": "train/loss loss/train train_loss training_loss lm_loss train/lm_loss lm-loss-training/lm_loss reduced_train_loss "
+    "learning/loss train_loss_step train/loss_step train/CrossEntropyLoss train/ce_loss loss_metrics/global_avg_loss",
     "val_loss": "val/loss valid/loss validation/loss eval/loss eval_loss loss/val validation_loss val_loss_step valid_loss "
     "validation/lm_loss_value validation_set/lm_loss_value eval/avg_loss dev/loss validation_metrics/loss",
     "test_loss": "test/loss test_set/lm_loss_value",
     "lr": "learning_rate learning-rate train/learning_rate train/lr optim/learning_rate learning/current_learning_rate",
-    "grad_norm": "grad-norm gradient_norm train/grad_norm optim/total_grad_norm learning/grad_norm gradient-norm global_grad_norm "
-    "actor/grad_norm",
+    "grad_norm": "grad-norm gradient_norm train/grad_norm optim/total_grad_norm learning/grad_norm gradient-norm "
+    "global_grad_norm actor/grad_norm",
 }
 ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias in names.split()}
 
@@ -61,18 +61,20 @@ class Rule:
 
 
 def _rule(text: str) -> Rule:
-    before, equals, pattern = text.partition("=")
+    before, _, pattern = text.partition("=")
     series, bracket, inside = before.partition("[")
     if not pattern or not series or len(series) > 95:
         raise UsageError(f"--map '{text:.200}': SERIES=NAME or SERIES[l,h]=PATTERN is wanted")
     if series != "-" and not is_series_name(series):
         raise UsageError(f"--map '{text:.200}': a series may have letters, digits and _ - . /")
     letters = re.sub(r"[, ]", "", inside.split("]")[0]) if bracket else ""
-    if len(letters) > 2 or len(set(letters)) < len(letters) or any(
-        x not in AXES or pattern.count("{" + x + "}") != 1 for x in letters
+    if (
+        len(letters) > 2
+        or len(set(letters)) < len(letters)
+        or any(x not in AXES or pattern.count("{" + x + "}") != 1 for x in letters)
     ):
         raise UsageError(
-            f"--map '{text:.200}': in brackets l (layer), h (head), e (expert), each once as {{l}}, {{h}}, {{e}} in the pattern"
+            f"--map '{text:.200}': in brackets l (layer), h (head), e (expert), each once in the pattern as {{l}}"
         )
     for x in AXES:
         if "{" + x + "}" in pattern and x not in letters and series != "-":
@@ -112,8 +114,10 @@ def is_series_name(name: str) -> bool:
 
 def is_max_logit(name: str) -> bool:
     name = name.lower()
-    return "max" in name and "abs" not in name and (
-        "logit" in name or ("attn" in name and "entropy" not in name) or "attention" in name
+    return (
+        "max" in name
+        and "abs" not in name
+        and ("logit" in name or ("attn" in name and "entropy" not in name) or "attention" in name)
     )
 
 
@@ -168,7 +172,9 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
     for letter, begin, end in reversed(places):
         pattern = f"{pattern[:begin]}{{{letter}}}{pattern[end:]}"
     base, colon, _ = name.rpartition(":")
-    own = name_of(base if colon and places and re.fullmatch(r"[lhe0-9]+", name[len(base) + 1 :]) else name if list_axes else pattern)
+    own = name_of(
+        base if colon and places and re.fullmatch(r"[lhe0-9]+", name[len(base) + 1 :]) else name if list_axes else pattern
+    )
     plain = ALIASES.get(name.replace(" ", "_").lower(), own)
     if prefix:
         own = f"{name_of(prefix)}/{plain}"

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import zipfile
@@ -21,6 +22,7 @@ from maxlogit._library import UsageError
 
 _COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 _ZSTD = b"\x28\xb5\x2f\xfd"
+DAMAGED = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error, zlib.error)
 _ENDS = (".gz", ".xz", ".bz2", ".zst")
 
 # how a file begins, what it is, and what to do
@@ -103,7 +105,7 @@ class Source:
     def zip_names(self) -> list[str]:
         try:
             return zipfile.ZipFile(io.BytesIO(self.data)).namelist()
-        except zipfile.BadZipFile:
+        except DAMAGED:
             return []
 
     @cached_property

@@ -52,7 +52,12 @@ class Series:
 
     def values(self) -> Floats:
         first = self.sources[0][0]
-        if first.steps is self.steps and len(self.sources) == 1 and first.values.shape[1:] == self.size and self.letters != "hl":
+        if (
+            first.steps is self.steps
+            and len(self.sources) == 1
+            and first.values.shape[1:] == self.size
+            and self.letters != "hl"
+        ):
             return first.values
         out = np.full((len(self.steps), *self.size), MISSING)
         for column, at in self.sources:
@@ -63,7 +68,8 @@ class Series:
                 out[(row[there], *at)] = column.values[there]
                 continue
             values = np.swapaxes(column.values, 1, 2) if self.letters == "hl" else column.values
-            out[(row[there], *map(slice, values.shape[1:]))] = values[there]
+            part: list[Any] = [row[there], *map(slice, values.shape[1:])]
+            out[tuple(part)] = values[there]
         return out
 
 
@@ -84,13 +90,17 @@ def _placed(columns: list[Column], rules: list[Rule]) -> list[tuple[Column, Plac
     out = []
     for column in columns:
         elements = [column]
-        if column.values.ndim > 1 and any(rule.pattern.startswith(column.full + ":") and "{" not in rule.pattern for rule in rules):
+        if column.values.ndim > 1 and any(
+            rule.pattern.startswith(column.full + ":") and "{" not in rule.pattern for rule in rules
+        ):
             elements = _split(column)
         for part in elements:
             found = place(rules, part.prefix, part.name, part.values.ndim - 1)
             if found and part.text and len(part.steps):
                 where, what = part.text
-                raise UsageError(f"{where}: {part.name}: '{what:.40}' is no number; --map '-={part.full}' leaves the column out")
+                raise UsageError(
+                    f"{where}: {part.name}: '{what:.40}' is no number; --map '-={part.full}' leaves the column out"
+                )
             if found and len(part.steps):
                 out.append((part, found))
     return out
@@ -159,7 +169,9 @@ def _find_sizes(series: list[Series]) -> None:
 def _drop_last(series: list[Series]) -> None:
     """The last row of a table of several series may be there for a sparse one alone: then it is none of the others."""
     last = max((s.steps[-1] for s in series if len(s.steps)), default=-1)
-    if any(s.sparse and last in s.steps[-1:] for s in series) and not any(not s.sparse and s.has_number(last) for s in series):
+    if any(s.sparse and last in s.steps[-1:] for s in series) and not any(
+        not s.sparse and s.has_number(last) for s in series
+    ):
         for s in series:
             if not s.sparse and last in s.steps[-1:]:
                 s.steps = s.steps[:-1]

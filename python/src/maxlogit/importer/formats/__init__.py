@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from maxlogit._library import UsageError
-from maxlogit.importer._log import STEPS, Log
+from maxlogit.importer._log import STEP_NAMES, Log
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats import (
     aim,
@@ -77,7 +77,9 @@ def _chosen(source: Source, name: str) -> Format:
             return format
     first = next((line for line in source.head.splitlines() if line.strip()), "")
     fields = re.split(r"[\t,; ]+", first.strip("# "))
-    if table or (len(fields) > 1 and any(field.strip('"') in STEPS for field in fields) and not re.search(r"\d\s|[:=]", first)):
+    if table or (
+        len(fields) > 1 and any(field.strip('"') in STEP_NAMES for field in fields) and not re.search(r"\d\s|[:=]", first)
+    ):
         return csv_table.FORMAT
     if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, FORMATS):
         return printed.FORMAT
@@ -95,7 +97,7 @@ def read(path: str, options: Any) -> list[Log]:
             if logs:
                 return logs
         raise UsageError(
-            f"{path}: a folder without event files of TensorBoard, metrics/ of MLflow or a trainer_state.json; name a file in it"
+            f"{path}: a folder without event files of TensorBoard, metrics/ of MLflow, trainer_state.json; name a file"
         )
     source = Source(path)
     log = Log(path, options.step, options.keep_later)

@@ -28,7 +28,8 @@ class _Header:
     """The line of names, what export says of its series before it, and what the columns are."""
 
     def __init__(self, source: Source, log: Log, tables: Any) -> None:
-        self.log, self.names, self.line = log, [], 0
+        self.log, self.line = log, 0
+        self.names: list[str] = []
         units: dict[str, str] = {}
         self.begin = 0  # of the rows
         while self.begin < len(source.text):
@@ -57,7 +58,11 @@ class _Header:
         present = [c for c in "\t,; " if c in line.strip()] or [","]
         self.separator = next((c for c in present if any(map(self.log.is_step, _cells(line, c)))), present[0])
         names = self.names = _cells(line, self.separator)
-        twice = next((name for i, name in enumerate(names) if name and name in names[:i]), None) if len(set(names)) < len(names) else None
+        twice = (
+            next((name for i, name in enumerate(names) if name and name in names[:i]), None)
+            if len(set(names)) < len(names)
+            else None
+        )
         if twice:
             raise self.log.error(f"two columns are called '{twice:.60}'", self.line)
         known = [i for i, name in enumerate(names) if self.log.is_step(name)]
@@ -72,10 +77,14 @@ class _Header:
         """A column each; "l0h0" is of the one series that export has told."""
         one = next(iter(units)) if len(units) == 1 else None
         columns: list[Optional[tuple[str, str]]] = [
-            ("", f"{one}:{name}" if one and re.fullmatch(r"l[lhe0-9]+", name) else name) if name else None for name in self.names
+            ("", f"{one}:{name}" if one and re.fullmatch(r"l[lhe0-9]+", name) else name) if name else None
+            for name in self.names
         ]
         columns[self.step] = None
-        marks = {group: tuple(i for i, name in enumerate(self.names) if name in group and i != self.step) for group in (RUNS, QUALIFIERS)}
+        marks = {
+            group: tuple(i for i, name in enumerate(self.names) if name in group and i != self.step)
+            for group in (RUNS, QUALIFIERS)
+        }
         return Layout(columns, runs=marks[RUNS], prefixes=marks[QUALIFIERS])
 
 
@@ -107,7 +116,10 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
         return False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # what a text brings about, which is read again
-        numbers = np.fromstring(chunk.translate(bytes.maketrans(separator + b"\n", b"  ")).decode("ascii"), sep=" ")
+        try:
+            numbers = np.fromstring(chunk.translate(bytes.maketrans(separator + b"\n", b"  ")).decode("ascii"), sep=" ")
+        except ValueError:
+            return False
     if numbers.size != lines * width:
         return False
     table = numbers.reshape(lines, width).T
@@ -175,7 +187,7 @@ def read_table(source: Source, log: Log, options: Any, tables: Any) -> None:
             if not any(cells) or cells[0].startswith("#"):
                 continue
             if cut and number == count and len(cells) < len(header.names):
-                log.say(f"the last line was cut short: left out")
+                log.say("the last line was cut short: left out")
             else:
                 _take(header, cells, line + number, decimal)
     except csv.Error:

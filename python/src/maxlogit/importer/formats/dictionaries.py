@@ -10,7 +10,11 @@ from maxlogit.importer.formats.json_lines import Decoder
 
 
 def _line(line: str, state: Printed) -> Optional[Row]:
-    begin = max(line.find("{'"), line.find('{"')) if "{'" not in line or '{"' not in line else min(line.find("{'"), line.find('{"'))
+    begin = (
+        max(line.find("{'"), line.find('{"'))
+        if "{'" not in line or '{"' not in line
+        else min(line.find("{'"), line.find('{"'))
+    )
     end = line.rfind("}")
     if begin < 0 or end < begin:
         return None
@@ -30,8 +34,8 @@ def _line(line: str, state: Printed) -> Optional[Row]:
 
 FORMAT = Format(
     name="trainer",
-    what="dictionaries that Hugging Face's Trainer, axolotl and ms-swift print. They have epochs and no steps: the progress bar "
-    "beside them has the step; without one, the rows with a loss are numbered",
+    what="dictionaries that Hugging Face's Trainer, axolotl and ms-swift print. They have no steps: "
+    "the progress bar beside them has the step; without one, the rows with a loss are numbered",
     example="{'loss': 2.5, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.01}\n"
     " 10%|#         | 5/50 [00:10<01:30,  2.0s/it]\r{'eval_loss': 2.25, 'eval_runtime': 0.5, 'epoch': 0.02}\n"
     " 20%|##        | 10/50 [00:20<01:20,  2.0s/it]{'loss': 2.0, 'grad_norm': 1.0, 'learning_rate': 2e-05, 'epoch': 0.02}\n"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Optional
+from typing import Any
 
 from maxlogit.importer._log import EPOCHS, Log
 from maxlogit.importer._source import Source
@@ -61,7 +60,7 @@ def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
 
 
-def rows_in(value: Any, log: Log) -> Optional[Iterator[dict[str, Any]]]:
+def rows_in(value: Any, log: Log) -> Any:
     """The rows of what a file or a line has: an object, a list of objects, an object with such a list, or lists of equal
     lengths, the steps among them. None: nothing of it."""
     if _is_rows(value):
@@ -146,8 +145,8 @@ FORMAT = Format(
     "trackers and trainers write them. Nested objects become a/b, lists become layers, lists of lists layers and heads; NaN "
     "and Infinity are read as Python writes them",
     file="metrics.jsonl",
-    example='{"step": 0, "train": {"loss": 3.5}, "attn/max_logit": [[3, 4], [5, 9.5]]}\n{"step": 1, "train": {"loss": 2.5}}\n',
-    wanted={"loss": {0: 3.5, 1: 2.5}, "attn/max_logit": {0: [[3, 4], [5, 9.5]]}},
+    example='{"step": 0, "train": {"loss": 3.5}, "attn/max_logit": [[3, 4], [5, 9]]}\n{"step": 1, "train": {"loss": 2.5}}\n',
+    wanted={"loss": {0: 3.5, 1: 2.5}, "attn/max_logit": {0: [[3, 4], [5, 9]]}},
     knows=knows,
     reads=reads,
 )

@@ -3,9 +3,17 @@
 from maxlogit.importer.formats._format import Format, Lines
 
 _LOG = Lines(
-    "s:", r"^s:(?P<step>\d+) (?=tel|trl|eval)", r"(?P<name>[a-z]+):NUMBER", {"trl": "train loss", "tel": "val loss", "norm": "grad norm"}
+    "s:",
+    r"^s:(?P<step>\d+) (?=tel|trl|eval)",
+    r"(?P<name>[a-z]+):NUMBER",
+    {"trl": "train loss", "tel": "val loss", "norm": "grad norm"},
 )
-_PRINTED = Lines("step", r"^step +(?P<step>\d+)/\d+ (?=\| loss)", r"\| *(?P<name>[a-z]+) NUMBER", {"norm": "grad norm", "loss": "train loss"})
+_PRINTED = Lines(
+    "step",
+    r"^step +(?P<step>\d+)/\d+ (?=\| loss)",
+    r"\| *(?P<name>[a-z]+) NUMBER",
+    {"norm": "grad norm", "loss": "train loss"},
+)
 
 FORMAT = Format(
     name="llm.c",

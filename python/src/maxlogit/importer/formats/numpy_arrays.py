@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from maxlogit._library import UsageError
 from maxlogit.importer._log import Log
-from maxlogit.importer._source import Source, memory
+from maxlogit.importer._source import DAMAGED, Source, memory
 from maxlogit.importer.formats._format import Format
 
 _MAGIC = b"\x93NUMPY"
@@ -38,7 +39,9 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
             if size * 4 > memory():
                 raise log.error(f"its arrays are larger than memory: {size / 2**30:.1f} GiB")
             return {name[:-4]: _array(file.read(name), name[:-4], log) for name in file.namelist() if name.endswith(".npy")}
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as problem:
+    except UsageError:
+        raise
+    except DAMAGED as problem:
         raise log.error(f"no file of numpy.savez: {problem}") from None
 
 
@@ -57,16 +60,20 @@ def _reads(source: Source, log: Log, options: Any) -> None:
             continue  # a single number is no series
         if steps is not None and len(array) != len(steps):
             raise log.error(f"{name} has {len(array)} rows, {step} has {len(steps)}")
-        log.put_rows(np.arange(len(array), dtype=float) if steps is None else steps, {name: (array, np.ones(len(array), bool))})
+        log.put_rows(
+            np.arange(len(array), dtype=float) if steps is None else steps, {name: (array, np.ones(len(array), bool))}
+        )
 
 
 def _example(path: Path) -> None:
-    np.savez(path, step=[0, 10], loss=np.float32([2.5, np.nan]), **{"attn/max_logit": np.arange(4.0).reshape(2, 1, 2)})
+    np.savez(
+        path, step=[0, 10], loss=np.array([2.5, np.nan], np.float32), **{"attn/max_logit": np.arange(4.0).reshape(2, 1, 2)}
+    )
 
 
 FORMAT = Format(
     name="npz",
-    what="arrays [steps], [steps, layers] or [steps, layers, heads] of `numpy.savez` or `numpy.save`, and one array of the steps; "
+    what="arrays [steps], [steps, layers] or [steps, layers, heads] of `numpy.savez` or `save`, and one array of the steps; "
     "without it, rows count from 0",
     file="log.npz",
     example=_example,

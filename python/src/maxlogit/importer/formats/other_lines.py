@@ -7,7 +7,9 @@ from typing import Optional
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 
 _LINE = Lines(
-    "", r"(?i)\b(?:global[_ ]?)?(?:step|iter|iteration)s?\b\W{0,3}(?P<step>\d+)\b(?![.%])", r"(?P<name>[A-Za-z_][\w/.@-]*(?: [A-Za-z_][\w/.@-]*)?)\s*[=:]\s*NUMBER"
+    "",
+    r"(?i)\b(?:global[_ ]?)?(?:step|iter|iteration)s?\b\W{0,3}(?P<step>\d+)\b(?![.%])",
+    r"(?P<name>[A-Za-z_][\w/.@-]*(?: [A-Za-z_][\w/.@-]*)?)\s*[=:]\s*NUMBER",
 )
 
 

@@ -104,7 +104,8 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         (size,) = struct.unpack_from("<Q", data, at)
         if at + size + 16 > len(data):
             break
-        step, found = 0, []
+        step = 0
+        found: list[tuple[str, Any]] = []
         try:
             for field, value in _fields(data[at + 12 : at + 12 + size]):
                 if field == 2:

@@ -11,7 +11,8 @@ from maxlogit.importer._log import whole
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
-    r"(?P<about>[^|\r]*?):?\s*(?:\d+%\s*\|[^|]*\|\s*)?(?P<at>\d+)(?:/(?P<of>\d+)|/\?|it)? \[[\d:]+(?:<[\d:?]+)?, +[\d.?]+ ?\w*/\w+(?P<rest>[^\]]*)\]"
+    r"(?P<about>[^|\r]*?):?\s*(?:\d+%\s*\|[^|]*\|\s*)?(?P<at>\d+)(?:/(?P<of>\d+)|/\?|it)? "
+    r"\[[\d:]+(?:<[\d:?]+)?, +[\d.?]+ ?\w*/\w+(?P<rest>[^\]]*)\]"
 )
 _PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]*)=NUMBER")
 
@@ -42,7 +43,9 @@ def settle(state: Printed) -> None:
     fits = {}
     for side in ("before", "after"):
         points = [(getattr(row, side), row.values.get("epoch")) for row in state.waiting]
-        steps, epochs = np.array([(n, e) for n, e in points if n is not None and isinstance(e, (int, float))] or [(0, 1)], float).T
+        steps, epochs = np.array(
+            [(n, e) for n, e in points if n is not None and isinstance(e, (int, float))] or [(0, 1)], float
+        ).T
         fits[side] = ((steps - epochs * (steps @ epochs) / max(epochs @ epochs, 1e-300)) ** 2).mean(), -len(steps)
     best, other = ("after", "before") if fits["after"] < fits["before"] else ("before", "after")
     for row in state.waiting:

@@ -30,13 +30,13 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
 
 FORMAT = Format(
     name="trainer_state",
-    what="`trainer_state.json` of Hugging Face's Trainer, or a checkpoint's folder or the folder of all checkpoints; also its "
+    what="`trainer_state.json` of Hugging Face's Trainer, or the folder of one or all checkpoints; also its "
     "`log_history` alone",
     file="trainer_state.json",
-    example='{"epoch": 1.0, "global_step": 20, "log_history": [\n {"epoch": 0.5, "grad_norm": 1.5, "loss": 2.5, "step": 10},\n'
+    example='{"epoch": 1.0, "global_step": 20, "log_history": [\n {"epoch": 0.5, "loss": 2.5, "step": 10},\n'
     ' {"epoch": 1.0, "eval_loss": 2.25, "step": 20}], "max_steps": 20}\n',
     wanted={"loss": {10: 2.5}, "val_loss": {20: 2.25}},
-    knows=lambda source: '"log_history"' in source.text[:1 << 20] and json_lines.knows(source),
+    knows=lambda source: '"log_history"' in source.text[: 1 << 20] and json_lines.knows(source),
     reads=json_lines.reads,
     folder=_folder,
 )

@@ -19,7 +19,7 @@ def _layout(names: list[str]) -> Optional[Layout]:
 
 FORMAT = Format(
     name="wandb",
-    what="a chart of Weights & Biases as CSV; its columns `__MIN` and `__MAX` become series where they differ from the values. "
+    what="a chart of Weights & Biases as CSV; its columns `__MIN` and `__MAX` are series where they differ from the values. "
     "A history (`run.history()`, `scan_history()`) is a table or JSON lines",
     file="wandb_export.csv",
     example='"Step","layers4-h8 - train/loss","layers4-h8 - train/loss__MIN","layers4-h8 - train/loss__MAX"\n'
