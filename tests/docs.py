@@ -7,7 +7,7 @@ Each file gets an empty folder, in which its blocks run in order. A block betwee
 Comments on the line before a block:
   <!-- file: NAME -->     write the block to NAME, which later commands use
   <!-- status: N -->      the expected exit status of every command of the block
-  <!-- needs: P ... -->   run only where the programs P are installed
+  <!-- needs: P ... -->   run only where the programs P are installed; numpy: where maxlogit import has it
   <!-- skip: REASON -->   do not run: a cluster, a GPU, root or the network is needed
 DOCS_RENEW=1 writes the actual output into the files instead of comparing it; read every line that changes."""
 
@@ -47,6 +47,11 @@ def run(command, folder):
     return done.returncode, output
 
 
+def imports():
+    """Whether `maxlogit import` has a Python with numpy."""
+    return b"import needs" not in subprocess.run([build + "/maxlogit", "import", "/dev/null"], capture_output=True).stderr
+
+
 def commands(text):
     """Of a console block: pairs of a command, continuation lines joined, and its output."""
     pairs = []
@@ -72,7 +77,7 @@ def check(place, block, folder):
         return text
     if block["language"] not in ("sh", "console"):
         return text
-    absent = [p for p in marks.get("needs", "").split() if not shutil.which(p)]
+    absent = [p for p in marks.get("needs", "").split() if not (imports() if p == "numpy" else shutil.which(p))]
     if "skip" in marks or absent:
         print(f"{place}: skipped: {marks.get('skip') or 'not installed: ' + ' '.join(absent)}")
         return text

@@ -11,10 +11,14 @@ $MAKE -s -C "$top_builddir" install DESTDIR="$to" >"$to/log" 2>&1 || { cat "$to/
 at=$to$prefix
 for part in bin/maxlogit lib/libmaxlogit.a lib/pkgconfig/maxlogit-static.pc include/maxlogit/maxlogit.h \
     lib/libmaxlogit.so lib/pkgconfig/maxlogit.pc include/maxlogit/record.h share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp \
-    share/maxlogit/page/runs.js; do
+    share/maxlogit/page/runs.js share/maxlogit/python/maxlogit/importer/__init__.py; do
   [ -s "$at/$part" ] || { echo "$part was not installed"; exit 1; }
 done
 "$at/bin/maxlogit" --version
+printf 'step,loss\n0,2.5\n' >"$to/log.csv"
+if (cd "$to" && "$at/bin/maxlogit" import log.csv >said 2>&1) || ! grep -q 'numpy\|cannot be started' "$to/said"; then
+  "$at/bin/maxlogit" export "$to/log.h5" loss | grep -q '^0 2.5' || { cat "$to/said"; exit 1; }
+fi
 
 cat >"$to/driver.c" <<'END'
 #include <maxlogit.h>

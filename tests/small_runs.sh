@@ -10,6 +10,9 @@ finish() { test "$failures" -eq 0 && echo "ok"; exit $((failures > 0)); }
 # python_with MODULE, ...: a Python that has them
 python_with() { for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && echo "$python" && return; done; }
 
+# imports: whether `maxlogit import` has a Python with numpy
+imports() { ! "$program" import /dev/null 2>&1 | grep -q 'import needs' || { echo "no Python with numpy: nothing was imported"; false; }; }
+
 # small_run NAME key=value ...
 small_run() {
   name=$1; shift

@@ -117,6 +117,14 @@ static void clean_environment(void)
   setenv("LC_ALL", "C.UTF-8", 1);
 }
 
+void program_become(const char *const *argv)
+{
+  fflush(NULL);
+  clean_environment();
+  for (; strchr(*argv, '='); argv++) putenv((char *)(uintptr_t)*argv);
+  execvp(argv[0], (char *const *)(uintptr_t)argv);
+}
+
 pid_t program_start(const char *const *argv, int in, int out, int err)
 {
   fflush(NULL);
@@ -126,9 +134,7 @@ pid_t program_start(const char *const *argv, int in, int out, int err)
   for (int i = 0; i < 3; i++) stream[i] = fcntl(stream[i] < 0 ? null : stream[i], F_DUPFD_CLOEXEC, CHANNEL);
   for (int i = 0; i < 3; i++) dup2(stream[i], i);
   close_from(CHANNEL);
-  clean_environment();
-  for (; strchr(*argv, '='); argv++) putenv((char *)(uintptr_t)*argv);
-  execvp(argv[0], (char *const *)(uintptr_t)argv);
+  program_become(argv);
   _exit(127);
 }
 

@@ -14,6 +14,8 @@
    that make gnuplot or Python read other files. Returns the child, which exits with 127 where the program is not found;
    or -1. */
 pid_t program_start(const char *const *argv, int in, int out, int err);
+/* The same program in the place of this one, with all its open files. Returns where it cannot be started. */
+void program_become(const char *const *argv);
 /* Its exit status when it has ended; 128 + the signal's number; -1 where it cannot be known. */
 int program_wait(pid_t);
 

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 #include "base/clock.h"
 #include "base/error_export.h"
+#include "base/memory.h"
 #include "maxlogit/record.h"
 #include "storage/recorder_state.h"
 
@@ -412,25 +413,32 @@ static int check_number(const struct recorder *r, int number, struct error *e)
   return error_set(e, STATUS_USAGE, "no series has the number %d", number);
 }
 
+static size_t width_of(const struct row_column *c) { return c->row_bytes / h5_kind_size(c->shape.kind); }
+
+static void put_values(struct recorder *r, int number, const double *values)
+{
+  struct row_table *t = &r->rows.table[number >> 16];
+  struct row_column *c = &t->column[number & 0xffff];
+  float *f = table_row(t, c);
+  if (c->shape.kind == KIND_F64)
+    memcpy(f, values, sizeof *values);
+  else
+    for (size_t i = 0; i < width_of(c); i++) f[i] = (float)values[i];
+}
+
 int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *values, size_t count,
                         struct maxlogit_error *error)
 {
   struct error e = {0};
   int status = check_number(m->r, number, &e);
   if (status) return error_export(error, status, &e);
-  struct row_table *t = &m->r->rows.table[number >> 16];
-  struct row_column *c = &t->column[number & 0xffff];
-  size_t wanted = c->row_bytes / h5_kind_size(c->shape.kind);
-  if (count != wanted)
-    return error_export(
-      error, error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, wanted, count),
-      &e);
-  float *f = table_row(t, c);
-  if (c->shape.kind == KIND_F64)
-    memcpy(f, values, sizeof *values);
+  const struct row_column *c = &m->r->rows.table[number >> 16].column[number & 0xffff];
+  if (count != width_of(c))
+    status =
+      error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, width_of(c), count);
   else
-    for (size_t i = 0; i < count; i++) f[i] = (float)values[i];
-  return error_export(error, STATUS_OK, &e);
+    put_values(m->r, number, values);
+  return error_export(error, status, &e);
 }
 
 /* Rows that are being built stay, behind the rows that are left. */
@@ -492,6 +500,36 @@ int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_
   if (!status) status = check_order(m->r, step, &e);
   if (!status) status = end_rows(m, step, &e);
   return error_export(error, status, &e);
+}
+
+/* The least step at which a block has its next row; LONG_MAX: none has one. */
+static long next_step(const struct maxlogit_block *block, int blocks, const long *next)
+{
+  long step = LONG_MAX;
+  for (int i = 0; i < blocks; i++)
+    if (next[i] < block[i].count && block[i].step[next[i]] < step) step = block[i].step[next[i]];
+  return step;
+}
+
+int maxlogit_record_blocks(struct maxlogit_recorder *m, const struct maxlogit_block *block, int blocks,
+                           struct maxlogit_error *error)
+{
+  struct error e = {0};
+  int status = STATUS_OK;
+  for (int i = 0; i < blocks && !status; i++) status = check_number(m->r, block[i].number, &e);
+  if (status) return error_export(error, status, &e);
+  long *next = memory_new((size_t)blocks + 1, sizeof *next);
+  for (long step; !status && (step = next_step(block, blocks, next)) < LONG_MAX;) {
+    for (int i = 0; i < blocks; i++) {
+      if (next[i] == block[i].count || block[i].step[next[i]] != step) continue;
+      const struct row_table *t = &m->r->rows.table[block[i].number >> 16];
+      put_values(m->r, block[i].number,
+                 block[i].values + (size_t)next[i]++ * width_of(&t->column[block[i].number & 0xffff]));
+    }
+    status = maxlogit_record_row(m, step, error);
+  }
+  memory_free(next);
+  return status;
 }
 
 int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *kind, int layer, int head,

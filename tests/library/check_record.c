@@ -608,6 +608,36 @@ START_TEST(threads_have_their_own)
 }
 END_TEST
 
+START_TEST(blocks_are_rows)
+{
+  struct maxlogit_recorder *r;
+  struct numbers n;
+  struct maxlogit_run *run;
+  struct maxlogit_values v;
+  const long steps[] = {0, 2, 5}, seldom[] = {2};
+  const double loss[] = {3, 2, 1}, val[] = {7},
+               logit[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+  OK(open_as(&r, at("blocks.h5"), MAXLOGIT_NEW));
+  declare(r, &n);
+  const struct maxlogit_block block[] = {
+    {n.loss, 3, steps, loss}, {n.val, 1, seldom, val}, {n.logit, 3, steps, logit}};
+  OK(maxlogit_record_blocks(r, block, 3, &e));
+  ck_assert_int_eq(maxlogit_record_last_step(r), 5);
+  ck_assert_int_eq(maxlogit_record_blocks(r, block, 1, &e), MAXLOGIT_USAGE); /* steps grow */
+  ck_assert_int_eq(maxlogit_record_blocks(r, &(struct maxlogit_block){99, 1, steps, loss}, 1, &e),
+                   MAXLOGIT_USAGE);
+  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_run_open(&run, at("blocks.h5"), &e));
+  OK(maxlogit_run_read(run, "attn/max_logit", &v, &e));
+  ck_assert(v.rows == 3 && v.step[1] == 2 && v.value[6] == 6 && v.value[17] == 17);
+  maxlogit_values_free(&v);
+  OK(maxlogit_run_read(run, "val_loss", &v, &e));
+  ck_assert(v.rows == 1 && v.step[0] == 2 && v.value[0] == 7);
+  maxlogit_values_free(&v);
+  maxlogit_run_close(run);
+}
+END_TEST
+
 static void enter_folder(void) { folder_make(folder); }
 static void leave_folder(void) { folder_remove(folder); }
 
@@ -629,6 +659,7 @@ int main(void)
   tcase_add_test(t, own_axes_have_scales);
   tcase_add_test(t, a_whole_recording_is_there_at_once);
   tcase_add_test(t, threads_have_their_own);
+  tcase_add_test(t, blocks_are_rows);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -1,10 +1,10 @@
 #!/bin/sh
 # The Python package over the shared library of this build: python.sh recorder and reader, with Python and numpy alone;
-# torch.sh (this file by another name) PyTorch. PYTHON says which Python; skipped where it has not what is needed.
+# torch.sh (this file by another name) PyTorch, import.sh the importer. PYTHON says which Python; skipped where it has not what is needed.
 cd "${top_builddir:-.}" || exit 99
 src=$(cd "${top_srcdir:-.}" && pwd)
 name=$(basename "$0" .sh)
-case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_[!ar]*.py' ;; *) needs=numpy tests='test_record.py test_arguments.py test_docs.py' ;; esac
+case $name in torch) needs='numpy, torch; assert tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 5)' tests='test_[!air]*.py' ;; import) needs=numpy tests=test_import.py ;; *) needs=numpy tests='test_record.py test_arguments.py test_docs.py' ;; esac
 if [ -n "$(sed -n 's/^SANITIZER_FLAGS = //p' Makefile)" ]; then
   echo "$name.sh: skipped, Python does not load a library with sanitizers"
   exit 77

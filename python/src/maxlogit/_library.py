@@ -56,6 +56,10 @@ class SeriesOf(c.Structure):
     ]
 
 
+class Block(c.Structure):
+    _fields_ = [("number", c.c_int), ("count", c.c_long), ("step", c.c_void_p), ("values", c.c_void_p)]
+
+
 class Facts(c.Structure):
     _fields_ = [
         ("id", c.c_char_p),
@@ -147,6 +151,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "record_axis": (INT, [P, TEXT, LONG, c.POINTER(TEXT), ERROR]),
     "record_put": (INT, [P, INT, P, c.c_size_t, ERROR]),
     "record_row": (INT, [P, LONG, ERROR]),
+    "record_blocks": (INT, [P, c.POINTER(Block), INT, ERROR]),
     "record_event": (INT, [P, LONG, TEXT, INT, INT, REAL, ERROR]),
     "record_note": (INT, [P, TEXT, ERROR]),
     "record_snapshot": (INT, [P, ERROR]),

@@ -102,6 +102,7 @@ class Recorder:
             (a finished one goes on, too), ``replace``.
         data: what it is trained on, for people.
         rank: of several processes that train one model, only 0 writes; the others take part in what is reduced.
+        whole: nothing is on disk before ``close`` (a log that is there already), and nothing ever without it.
         forward: one or several that get each row, too: the module ``wandb`` or a run of it, a TensorBoard ``SummaryWriter``,
             the module ``mlflow``, or a function of (step, values by name). All but a function get one number a series: the
             largest, or the least (`define`). An error there is a warning.
@@ -115,6 +116,7 @@ class Recorder:
         mode: str = "auto",
         data: str = "",
         rank: int = 0,
+        whole: bool = False,
         forward: Any = None,
     ) -> None:
         self.path = os.fspath(path)
@@ -144,6 +146,7 @@ class Recorder:
                 )
         self._settings = flat(config if config is not None else {})
         self._data = data
+        self._whole = whole
         self._open(mode)
 
     def _open(self, mode: str) -> None:
@@ -153,7 +156,7 @@ class Recorder:
             (library.Setting * max(1, len(settings)))(*settings),
             len(settings),
             library.text(self._data) if self._data else None,
-            0,
+            int(self._whole),
         )
         place = os.path.realpath(self.path)
         try:
@@ -300,6 +303,25 @@ class Recorder:
             for receiver in self._forward:
                 self._tell(receiver, step, self._row)
         self._row = {}
+        self._logs = True
+
+    def log_rows(self, rows: Mapping[str, tuple[Any, Any]]) -> None:
+        """Record many rows at once: for each series its steps [rows], which grow, and its values [rows, axes]. They follow
+        the rows that are there; nothing is forwarded."""
+        kept = []
+        for name, (steps, values) in rows.items():
+            steps = np.ascontiguousarray(steps, np.int64)
+            values = _number_of(name, values)
+            if steps.ndim != 1 or values.shape[:1] != steps.shape or not (np.diff(steps, prepend=-1) > 0).all():
+                raise library.UsageError(f"{name}: values {values.shape} at steps {steps.shape}: one row per step, growing")
+            if name not in self._series:
+                self.define(name, values.shape[1:])
+            if values.shape[1:] != self._series[name][1]:
+                raise library.UsageError(f"{name} has shape {self._series[name][1]}, not {values.shape[1:]}")
+            kept.append((self._series[name][0], steps, values))
+        if self._writes():
+            blocks = [library.Block(n, len(steps), steps.ctypes.data, values.ctypes.data) for n, steps, values in kept]
+            library.call("record_blocks", self._handle, (library.Block * len(blocks))(*blocks), len(blocks))
         self._logs = True
 
     def _go_back(self, step: int) -> None:

@@ -104,6 +104,20 @@ MAXLOGIT_API int maxlogit_record_put(struct maxlogit_recorder *recorder, int num
 MAXLOGIT_API int maxlogit_record_row(struct maxlogit_recorder *recorder, long step,
                                      struct maxlogit_error *error);
 
+/* Rows that are there already: of one series, step [count] growing, values [count, values a row]. */
+struct maxlogit_block {
+  int number;
+  long count;
+  const long *step;
+  const double *values;
+};
+
+/* `put` and `row` for all rows of several series, in the order of their steps. Fails like `row`; the rows before the
+   one that failed are recorded. */
+MAXLOGIT_API int maxlogit_record_blocks(struct maxlogit_recorder *recorder,
+                                        const struct maxlogit_block *block, int blocks,
+                                        struct maxlogit_error *error);
+
 /* Something that happened at a step: kind of at most 23 bytes ("clip", "spike", "nonfinite"), layer and head
    or -1. */
 MAXLOGIT_API int maxlogit_record_event(struct maxlogit_recorder *recorder, long step, const char *kind,

@@ -1,0 +1,353 @@
+"""The values of a log in the order in which they were written, and which of them stay."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from maxlogit._library import UsageError
+from maxlogit._record import MISSING
+
+Floats = npt.NDArray[np.float64]
+Key = tuple[str, str, str]  # run, prefix, name
+
+_STEPS = (
+    "step|_step|Step|global_step|train/global_step|global_step/max_steps|iteration|iter|steps|Iteration|trainer/global_step"
+)
+STEP_NAMES = {*_STEPS.split("|"), "global step"}
+EPOCHS = ("epoch", "Epoch", "train/epoch")
+RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
+QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition")
+_NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
+TEXT = object()
+
+
+def number_of(text: str) -> Any:
+    """A number as programs print it; None where it says that there is none; TEXT."""
+    text = text.strip()
+    if text.lower() in _NOTHING:
+        return None
+    if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", text):
+        text = text.replace(",", "")
+    try:
+        return TEXT if "_" in text else float(text)
+    except ValueError:
+        return TEXT
+
+
+def whole(value: Any) -> Optional[int]:
+    """A step: a whole number from 0 on, also as "5/100"."""
+    if isinstance(value, str):
+        value = number_of(value.split("/")[0])
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1e15 or value != math.floor(value):
+        return None
+    return int(value)
+
+
+def _padded(value: list[Any]) -> Any:
+    """Of lists of unequal lengths, or with gaps: [layers] or [layers, heads]. None: of more axes, or of texts."""
+    rows = value if any(isinstance(row, list) for row in value) else [value]
+    if not all(isinstance(row, list) for row in rows) or any(isinstance(x, (list, dict)) for row in rows for x in row):
+        return None
+    out = np.full((len(rows), max(map(len, rows))), MISSING)
+    for i, row in enumerate(rows):
+        for k, x in enumerate(row):
+            number = numeric(x)
+            if number is TEXT:
+                return None
+            out[i, k] = MISSING if number is None else number
+    return out if rows is value else out[0]
+
+
+def numeric(value: Any) -> Any:
+    """A number or an array; None where there is no value; TEXT."""
+    if isinstance(value, (bool, dict)) or value is None:
+        return None
+    if isinstance(value, list):
+        if not value:
+            return None
+        try:
+            rows = value if isinstance(value[0], list) else [value]
+            if not any(None in row for row in rows):
+                array = np.array(value, dtype=np.float64)
+                return array if 0 < array.ndim < 3 and array.size else None
+        except (TypeError, ValueError, OverflowError):
+            pass
+        return _padded(value)
+    if isinstance(value, str):
+        return number_of(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return None
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested objects as names with slashes; objects in a list as NAME:l0/... ."""
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and value.get("_type") == "histogram":
+            continue  # of W&B: counts, not values
+        if isinstance(value, dict):
+            yield from flat(value, name + "/")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for i, part in enumerate(value):
+                if isinstance(part, dict):
+                    yield from flat(part, f"{name}:l{i}/")
+        else:
+            yield name, value
+
+
+def _stack(values: list[Union[float, Floats]]) -> Floats:
+    shapes = {np.shape(value) for value in values}
+    if len(shapes) == 1:
+        return np.array(values)
+    rank = max(map(len, shapes))
+    wide = [np.reshape(value, np.shape(value) + (1,) * (rank - np.ndim(value))) for value in values]
+    out = np.full((len(wide), *np.max([value.shape for value in wide], axis=0)), MISSING)
+    for i, value in enumerate(wide):
+        out[(i, *map(slice, value.shape))] = value
+    return out
+
+
+def _differ(a: Floats, b: Floats) -> npt.NDArray[np.bool_]:
+    """Which rows of two arrays are not the same."""
+    differ = (a != b) & ~(np.isnan(a) & np.isnan(b))
+    return np.asarray(differ if a.ndim == 1 else differ.reshape(len(a), -1).any(axis=1))
+
+
+class Column:
+    """One name of a log. After `Log.finish` steps grow: steps [rows], values [rows], [rows, l] or [rows, l, h]."""
+
+    def __init__(self, prefix: str, name: str) -> None:
+        self.prefix, self.name, self.unit = prefix, name, ""
+        self.alone = False  # its rows are its own: other columns going back say nothing about it
+        self.text: Optional[tuple[str, str]] = None  # the first value that is none: where, what
+        self.blocks: list[tuple[Any, Any, Any]] = []
+        self.rows: tuple[list[int], list[Any], list[int]] = ([], [], [])
+        self.steps: Floats = np.empty(0)
+        self.values: Floats = np.empty(0)
+        self.order: npt.NDArray[np.int64] = np.empty(0, np.int64)
+
+    @property
+    def full(self) -> str:
+        return f"{self.prefix}/{self.name}" if self.prefix else self.name
+
+    def settle(self) -> None:
+        if self.rows[0]:
+            self.blocks.append((np.array(self.rows[0], float), _stack(self.rows[1]), np.array(self.rows[2])))
+        if len(self.blocks) == 1:
+            self.steps, self.values, self.order = self.blocks[0]
+        elif self.blocks:
+            parts = [block[1] for block in self.blocks]
+            same = len({part.shape[1:] for part in parts}) == 1
+            self.values = np.concatenate(parts) if same else _stack([row for part in parts for row in part])
+            self.steps, self.order = (np.concatenate([block[i] for block in self.blocks]) for i in (0, 2))
+        self.blocks, self.rows = [], ([], [], [])
+
+    def keep(self, which: Any) -> None:
+        self.steps, self.values, self.order = self.steps[which], self.values[which], self.order[which]
+
+    def sort(self) -> int:
+        """By steps, the last of equal ones. Returns how many others had another value."""
+        gaps = np.diff(self.steps)
+        if (gaps > 0).all():
+            return 0
+        if (gaps < 0).any():
+            self.keep(np.argsort(self.steps, kind="stable"))
+        again = np.flatnonzero(np.diff(self.steps) == 0)
+        different = int(_differ(self.values[again], self.values[again + 1]).sum())
+        self.keep(np.append(np.diff(self.steps) > 0, True))
+        return different
+
+    def join(self, other: Column) -> int:
+        """Rows of the other behind these. Returns how many steps had another value there."""
+        self.blocks = [(c.steps, c.values, c.order) for c in (self, other) if len(c.steps)]
+        self.settle()
+        return self.sort()
+
+
+def _later_least(order: Any, falls: list[tuple[Any, Any]]) -> Floats:
+    """The least step to which a column goes back after each of these places."""
+    at, to = (np.concatenate([fall[i] for fall in falls]) for i in (0, 1))
+    place = np.argsort(at, kind="stable")
+    least = np.append(np.minimum.accumulate(to[place][::-1])[::-1], np.inf)
+    return np.asarray(least[np.searchsorted(at[place], order, "right")])
+
+
+class Log:
+    """One file, or one folder of files that follow each other."""
+
+    def __init__(self, path: str, step: Optional[str] = None, keep_later: bool = False) -> None:
+        self.path, self.step, self.keep_later = path, step, keep_later
+        self.tag = ""
+        self.columns: dict[Key, Column] = {}
+        self.settings: dict[str, str] = {}
+        self.messages: list[str] = []
+        self.step_found = ""
+        self.lines = self.skipped = self.order = 0
+        self._without: list[tuple[Any, dict[str, Any], str, str]] = []
+
+    # --- for readers --------------------------------------------------------------------------------------
+
+    def is_step(self, name: str) -> bool:
+        return name == self.step if self.step else name == self.step_found if self.step_found else name in STEP_NAMES
+
+    def say(self, text: str) -> None:
+        self.messages.append(f"{self.path}: {text}")
+
+    def error(self, text: str, line: int = 0) -> UsageError:
+        return UsageError(f"{self.path}:{line}: {text}" if line else f"{self.path}: {text}")
+
+    def column(self, name: str, prefix: str = "", run: str = "") -> Column:
+        key = (run, prefix, name)
+        if key not in self.columns:
+            self.columns[key] = Column(prefix, name)
+        return self.columns[key]
+
+    def put(
+        self, step: int, values: Mapping[str, Any], prefix: str = "", run: str = "", line: int = 0, alone: bool = False
+    ) -> None:
+        """One row: values by name, nested or not."""
+        self.order += 1
+        for name, value in flat(values):
+            number = value if type(value) is float else numeric(value)
+            if number is None:
+                continue
+            column = self.column(name, prefix, run)
+            column.alone |= alone
+            if number is TEXT:
+                column.text = column.text or (f"{self.path}:{line}", value)
+                continue
+            for part, x in zip(column.rows, (step, number, self.order)):
+                part.append(x)
+
+    def put_object(self, values: Mapping[str, Any], line: int = 0, prefix: str = "") -> None:
+        """One row whose step, run and set are among its values; without a step it waits for `finish`."""
+        names = dict(flat(values))
+        run = next((str(names[name]) for name in RUNS if isinstance(names.get(name), str)), "")
+        parts = [prefix] if prefix else []
+        for name in QUALIFIERS:
+            value = names.get(name)
+            if isinstance(value, str) and number_of(value) is TEXT:
+                parts.append(value)
+            elif name == "rank" and isinstance(value, int):
+                parts.append(f"rank{value}")
+            else:
+                continue
+            del names[name]
+        for name in names:
+            step = whole(names[name]) if self.is_step(name) else None
+            if step is not None:
+                self.step_found = name
+                del names[name]
+                return self.put(step, names, "/".join(parts), run, line)
+        epoch = next((names.pop(name) for name in EPOCHS if isinstance(names.get(name), (int, float))), None)
+        self.put_without_step(names, epoch, "/".join(parts), run)
+
+    def put_without_step(self, values: dict[str, Any], epoch: Any, prefix: str = "", run: str = "") -> None:
+        self._without.append((epoch, values, prefix, run))
+
+    def put_rows(self, steps: Floats, columns: Mapping[str, tuple[Floats, Any]]) -> None:
+        """Many rows: of each name the values, and which of them are there."""
+        order = np.arange(self.order, self.order + len(steps))
+        self.order += len(steps)
+        for name, (values, there) in columns.items():
+            if there.any():
+                whole_of = slice(None) if there.all() else there
+                self.column(name).blocks.append((steps[whole_of], values[whole_of], order[whole_of]))
+
+    # --- what stays ---------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Steps of rows that had none, rows that a run left behind, values that came twice, ranks that agree."""
+        self._find_steps()
+        for column in self.columns.values():
+            column.settle()
+        if not any(len(column.steps) for column in self.columns.values()):
+            where = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
+            hint = "; --step NAME says what steps are called" if self.skipped else ""
+            raise self.error(f"no number with a step {where}{hint}" if self.lines else f"no number {where}{hint}")
+        if not self.keep_later:
+            self._drop_abandoned()
+        twice = [(column.sort(), column.full) for column in self.columns.values() if len(column.steps)]
+        names = [name for count, name in twice if count]
+        if names:
+            count = sum(count for count, _ in twice)
+            self.say(f"{count} value{'s' * (count > 1)} came again for the same step ({_some(names)}): the last counts")
+        self._join_ranks()
+        for run, prefix, name in list(self.columns):  # of charts of W&B: of a single run they are its values again
+            plain = self.columns.get((run, prefix, name[:-5])) if name.endswith(("__MIN", "__MAX")) else None
+            if plain and np.array_equal(plain.values, self.columns[run, prefix, name].values, equal_nan=True):
+                del self.columns[run, prefix, name]
+        if self.skipped:
+            self.say(f"{self.skipped} line{'s' * (self.skipped > 1)} without a step: left out")
+
+    def _find_steps(self) -> None:
+        rows = [row for row in self._without if row[0] is not None]
+        if self.columns or not rows or self.step:
+            self.skipped += len(self._without)
+            return
+        self.skipped += len(self._without) - len(rows)
+        seen = {(whole(epoch), run, prefix, name) for epoch, values, prefix, run in rows for name in values}
+        once = len(seen) == sum(len(values) for _, values, _, _ in rows)
+        number = 0
+        for epoch, values, prefix, run in rows:
+            step = whole(epoch) if once and all(whole(row[0]) is not None for row in rows) else None
+            if step is None:
+                number += "loss" in values or number == 0
+                values["epoch"] = epoch
+            self.put(number if step is None else step, values, prefix, run)
+        self.step_found = "(rows with a loss, from 1 on)" if number else "epoch"
+        self.say(f"it has no steps, only epochs: {'rows with a loss are numbered' if number else 'they are the steps'}")
+
+    def _drop_abandoned(self) -> None:
+        for run in {run for run, _, _ in self.columns}:
+            columns = [column for key, column in self.columns.items() if key[0] == run]
+            falls = []
+            for column in columns:
+                back = np.flatnonzero(np.diff(column.steps) < 0) + 1
+                if back.size:
+                    falls.append((column.order[back], column.steps[back], column))
+            if not falls:
+                continue
+            shared = [fall[:2] for fall in falls if not fall[2].alone]
+            lost = []
+            for column in columns:
+                own = [fall[:2] for fall in falls if fall[2] is column] if column.alone else shared
+                if own:
+                    keep = column.steps < _later_least(column.order, own)
+                    lost.append(column.order[~keep])
+                    column.keep(keep)
+            rows, to = len(np.unique(np.concatenate(lost))), min(int(fall[1].min()) for fall in falls)
+            self.say(
+                f"the run goes back, to step {to}: {rows} row{'s' * (rows > 1)} that it left behind "
+                f"{'are' if rows > 1 else 'is'} left out (--keep-later keeps them)"
+            )
+
+    def _join_ranks(self) -> None:
+        """Where all ranks that have a series have the same values, it is one series."""
+        ranks: dict[tuple[str, str, str], list[Key]] = {}
+        for key in self.columns:
+            match = re.fullmatch(r"(?:(.*)/)?rank ?\d+", key[1])
+            if match:
+                ranks.setdefault((key[0], match[1] or "", key[2]), []).append(key)
+        for plain, keys in ranks.items():
+            columns = [self.columns[key] for key in (plain, *keys) if key in self.columns]
+            joined = Column(plain[1], plain[2])
+            joined.text = columns[0].text
+            if not sum([joined.join(column) for column in columns]):
+                for key in keys:
+                    del self.columns[key]
+                self.columns[plain] = joined
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,247 @@
+"""The series of a run, made of columns, and their run file."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+
+from maxlogit._library import UsageError
+from maxlogit._record import MISSING, Recorder
+from maxlogit.importer._log import Column, Floats
+from maxlogit.importer._names import AXES, Place, Rule, place
+
+_MOST_PLACES, _MOST_SERIES = 65536, 4096
+_ROWS = ("step", "spectra", "validation", "probe")
+
+
+@dataclass
+class Series:
+    name: str
+    pattern: str
+    letters: str
+    sources: list[tuple[Column, tuple[int, ...]]] = field(default_factory=list)
+    unit: str = ""
+    size: tuple[int, ...] = ()
+    steps: Floats = field(default_factory=lambda: np.empty(0))
+    rows: str = "step"
+    sparse: bool = False
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(AXES[letter] for letter in self.letters)
+
+    def settle(self) -> None:
+        """Rows up to the last number: where fewer than half of them have one, the others are rows of other series."""
+        number = [~np.isnan(column.values.reshape(len(column.steps), -1)) for column, _ in self.sources]
+        some = [there.any(axis=1) for there in number]
+        last = max((column.steps[there][-1] for (column, _), there in zip(self.sources, some) if there.any()), default=-1)
+        counted = [column.steps <= last for column, _ in self.sources]
+        total = sum(int(c.sum()) * there.shape[1] for c, there in zip(counted, number))
+        self.sparse = 2 * sum(int(there.sum()) for there in number) < total
+        steps = [column.steps[there] if self.sparse else column.steps for (column, _), there in zip(self.sources, some)]
+        self.steps = steps[0] if len(steps) == 1 else np.unique(np.concatenate(steps))
+
+    def has_number(self, step: float) -> bool:
+        return any(not np.isnan(column.values[column.steps == step]).all() for column, _ in self.sources)
+
+    def values(self) -> Floats:
+        first = self.sources[0][0]
+        if (
+            first.steps is self.steps
+            and len(self.sources) == 1
+            and first.values.shape[1:] == self.size
+            and self.letters != "hl"
+        ):
+            return first.values
+        out = np.full((len(self.steps), *self.size), MISSING)
+        for column, at in self.sources:
+            row = np.searchsorted(self.steps, column.steps)
+            there = row < len(self.steps)
+            there[there] = self.steps[row[there]] == column.steps[there]
+            if column.values.ndim == 1:
+                out[(row[there], *at)] = column.values[there]
+                continue
+            values = np.swapaxes(column.values, 1, 2) if self.letters == "hl" else column.values
+            part: list[Any] = [row[there], *map(slice, values.shape[1:])]
+            out[tuple(part)] = values[there]
+        return out
+
+
+def _split(column: Column) -> list[Column]:
+    """A list's elements as columns of their own."""
+    parts = []
+    for at in np.ndindex(column.values.shape[1:]):
+        part = Column(column.prefix, column.name + ":" + "".join(f"{x}{n}" for x, n in zip("lh", at)))
+        values = column.values[(slice(None), *at)]
+        there = values.view(np.uint64) != np.float64(MISSING).view(np.uint64)
+        part.steps, part.values, part.unit = column.steps[there], values[there], column.unit
+        parts.append(part)
+    return parts
+
+
+def _placed(columns: list[Column], rules: list[Rule]) -> list[tuple[Column, Place]]:
+    """Every column that is not left out, with its place."""
+    out = []
+    for column in columns:
+        elements = [column]
+        if column.values.ndim > 1 and any(
+            rule.pattern.startswith(column.full + ":") and "{" not in rule.pattern for rule in rules
+        ):
+            elements = _split(column)
+        for part in elements:
+            found = place(rules, part.prefix, part.name, part.values.ndim - 1)
+            if found and part.text and len(part.steps):
+                where, what = part.text
+                raise UsageError(
+                    f"{where}: {part.name}: '{what:.40}' is no number; --map '-={part.full}' leaves the column out"
+                )
+            if found and len(part.steps):
+                out.append((part, found))
+    return out
+
+
+def _check_rules(rules: list[Rule], names: list[str]) -> None:
+    for i, rule in enumerate(rules):
+        if rule.used:
+            continue
+        if any(rule.pattern == other.pattern for other in rules[:i]):
+            raise UsageError(f"--map: {rule.pattern} is of two rules")
+        near = difflib.get_close_matches(rule.pattern, names, 1)
+        raise UsageError(
+            f"--map: no column is {rule.pattern}" + (f"; did you mean '{near[0]}'?" if near else "; --dry-run shows them")
+        )
+
+
+def _grouped(placed: list[tuple[Column, Place]]) -> dict[str, Series]:
+    """Columns of one pattern are one series; where two patterns would have one name, the second has its own."""
+    series: dict[str, Series] = {}
+    exact = {column.full for column, found in placed if column.full == found.own}
+    for column, found in placed:
+        for again in range(1, 10):
+            name = found.series
+            if again > 1 or (name in exact and name != found.own):
+                name = found.own if again < 3 else f"{found.own:.90}_{again - 1}"
+            there = series.get(name)
+            if there is None:
+                there = series[name] = Series(name, found.pattern, found.letters)
+                if len(series) > _MOST_SERIES:
+                    raise UsageError(f"more than {_MOST_SERIES} series; --map joins columns or leaves them out")
+            if (there.pattern, there.letters) == (found.pattern, found.letters):
+                break
+        else:
+            raise UsageError(f"{column.full}: too many columns are {found.series}; --map tells them apart")
+        there.sources.append((column, found.at))
+        there.unit = there.unit or column.unit
+    return series
+
+
+def _part_names(series: list[Series]) -> None:
+    """A name below that of another series, or of an axis, is none: loss and loss/aux become loss and loss_aux."""
+    names = {s.name for s in series}
+    for s in series:
+        parts = s.name.split("/")
+        name = parts[0]
+        for part in parts[1:]:
+            name += ("_" if name in names or name in ("step", *AXES.values()) else "/") + part
+        s.name = name + "_" * (name in ("step", *AXES.values()))
+
+
+def _find_sizes(series: list[Series]) -> None:
+    """An axis has one size in a file."""
+    size = dict.fromkeys(AXES, 0)
+    for s in series:
+        for column, at in s.sources:
+            shape = column.values.shape[1:] if column.values.ndim > 1 else tuple(n + 1 for n in at)
+            for letter, n in zip(sorted(s.letters, key="lhe".index) if column.values.ndim > 1 else s.letters, shape):
+                if n > _MOST_PLACES:
+                    raise UsageError(f"{AXES[letter]} {n - 1}: that is no {AXES[letter]}; --map says what the numbers are")
+                size[letter] = max(size[letter], n)
+    for s in series:
+        s.size = tuple(size[letter] for letter in s.letters)
+
+
+def _drop_last(series: list[Series]) -> None:
+    """The last row of a table of several series may be there for a sparse one alone: then it is none of the others."""
+    last = max((s.steps[-1] for s in series if len(s.steps)), default=-1)
+    if any(s.sparse and last in s.steps[-1:] for s in series) and not any(
+        not s.sparse and s.has_number(last) for s in series
+    ):
+        for s in series:
+            if not s.sparse and last in s.steps[-1:]:
+                s.steps = s.steps[:-1]
+
+
+def _choose_rows(series: list[Series]) -> None:
+    """Series that have their steps in common have rows in common; there are four kinds of rows, one of which is for those
+    of most steps (a validation's only where there is nothing else), and for what finds none."""
+    of = {"step": max(series, key=lambda s: ("val" not in s.name, len(s.steps)))}
+    for s in series:
+        if np.array_equal(s.steps, of["step"].steps):
+            continue
+        order = ("validation", "probe", "spectra") if "val" in s.name else ("spectra", "probe", "validation")
+        for rows in order:
+            if np.array_equal(s.steps, of.setdefault(rows, s).steps):
+                s.rows = rows
+                break
+
+
+def series_of(columns: list[Column], rules: list[Rule], units: Mapping[str, str]) -> list[Series]:
+    """The series of a run. UsageError: a rule or a unit of nothing, or what cannot be a series."""
+    placed = _placed(columns, rules)
+    _check_rules(rules, [column.full for column in columns])
+    if not placed:
+        raise UsageError("every column is left out")
+    series = list(_grouped(placed).values())
+    _part_names(series)
+    _find_sizes(series)
+    for s in series:
+        s.settle()
+        in_nats = any(part in s.name for part in ("loss", "logit", "attn/entropy"))
+        s.unit = units.get(s.name) or s.unit or ("nat" if in_nats else "1")
+    _drop_last(series)
+    _choose_rows(series)
+    for name in units:
+        if all(s.name != name for s in series):
+            raise UsageError(f"--unit '{name}={units[name]:.60}': no series is called so; --dry-run shows them")
+    return series
+
+
+# --- printing and writing --------------------------------------------------------------------------------------
+
+
+def described(series: list[Series], steps: str, settings: Mapping[str, str]) -> str:
+    """What was found, and the rules that say so."""
+    lines, rules = [f"steps     {steps}"], []
+    for s in series:
+        axes = "[step" + "".join(f", {axis} {n}" for axis, n in zip(s.axes, s.size)) + "]"
+        span = f"{s.steps[0]:.0f} to {s.steps[-1]:.0f}" if len(s.steps) else "nan to nan"
+        unit = "" if s.unit == "1" else s.unit
+        lines.append(f"{s.name:<24} {axes:<28} {unit:<4} {len(s.steps):6} rows, step {span}  <- {s.pattern}")
+        pattern = s.pattern.replace("\\", "\\\\").replace(",", "\\,")
+        rules.append(s.name + (f"[{','.join(s.letters)}]" if s.letters else "") + "=" + pattern)
+    lines += [f"{key} = {value}" for key, value in settings.items()]
+    return "\n".join([*lines, f"--map {shlex.quote(','.join(rules))}"])
+
+
+def write(
+    path: str, series: list[Series], files: str, settings: Mapping[str, str], data: Optional[str], overwrite: bool
+) -> None:
+    note = f"imported from {files:.3000}"
+    options: dict[str, Any] = {"mode": "replace" if overwrite else "new", "data": data or note, "whole": True}
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    try:
+        recorder = Recorder(path, dict(settings), **options)
+    except UsageError as problem:
+        raise UsageError(f"{problem}; --overwrite replaces it" if "exists" in str(problem) else str(problem)) from None
+    for s in series:
+        definition = f"'{s.pattern:.256}' of {files:.300}, as that program told it"
+        recorder.define(s.name, s.size, s.axes, unit=s.unit, definition=definition, rows=s.rows)
+    recorder.log_rows({s.name: (s.steps, s.values()) for s in series})
+    recorder.note(note)
+    recorder.close()

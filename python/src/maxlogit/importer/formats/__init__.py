@@ -1,0 +1,111 @@
+"""The registry: one row per format, in the order in which they are asked whether they know a file or a line."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from maxlogit._library import UsageError
+from maxlogit.importer._log import STEP_NAMES, Log
+from maxlogit.importer._source import Source
+from maxlogit.importer.formats import (
+    aim,
+    clearml,
+    csv_table,
+    dictionaries,
+    json_lines,
+    llm_c,
+    long_table,
+    maxtext,
+    megatron,
+    mlflow,
+    modded_nanogpt,
+    nanochat,
+    nanogpt,
+    nemo,
+    numpy_arrays,
+    olmo,
+    other_lines,
+    printed,
+    tensorboard,
+    torchtitan,
+    tqdm,
+    trainer_state,
+    verl,
+    wandb_chart,
+)
+from maxlogit.importer.formats._format import Format
+
+FORMATS: list[Format] = [
+    module.FORMAT
+    for module in (
+        tensorboard,
+        numpy_arrays,
+        mlflow,
+        clearml,
+        trainer_state,
+        json_lines,
+        wandb_chart,
+        aim,
+        long_table,
+        csv_table,
+        printed,
+        dictionaries,
+        nemo,
+        megatron,
+        tqdm,
+        modded_nanogpt,
+        verl,
+        maxtext,
+        torchtitan,
+        llm_c,
+        nanochat,
+        nanogpt,
+        olmo,
+        other_lines,
+    )
+]
+
+
+def _chosen(source: Source, name: str) -> Format:
+    if name != "guess":
+        return next(f for f in FORMATS if f.name == name)
+    table = source.name.endswith((".csv", ".tsv"))
+    for format in FORMATS:
+        if format.knows and format.knows(source) and not (table and source.head):
+            return format
+    first = next((line for line in source.head.splitlines() if line.strip()), "")
+    fields = re.split(r"[\t,; ]+", first.strip("# "))
+    if table or (
+        len(fields) > 1 and any(field.strip('"') in STEP_NAMES for field in fields) and not re.search(r"\d\s|[:=]", first)
+    ):
+        return csv_table.FORMAT
+    if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, FORMATS):
+        return printed.FORMAT
+    return csv_table.FORMAT
+
+
+def read(path: str, options: Any) -> list[Log]:
+    """What a file or a folder has; several logs where it has several that are told apart by their names."""
+    names = ["guess", *(format.name for format in FORMATS)]
+    if options.form not in names:
+        raise UsageError(f"import --form: '{options.form:.60}' is not one of {', '.join(names)}")
+    if path != "-" and os.path.isdir(path):
+        for format in FORMATS:
+            logs = format.folder(path, options) if format.folder and options.form in ("guess", format.name) else None
+            if logs:
+                return logs
+        raise UsageError(
+            f"{path}: a folder without event files of TensorBoard, metrics/ of MLflow, trainer_state.json; name a file"
+        )
+    source = Source(path)
+    log = Log(path, options.step, options.keep_later)
+    format = _chosen(source, options.form)
+    if format.reads:
+        format.reads(source, log, options)
+    elif format.line or format is printed.FORMAT:
+        printed.read_lines(source, log, [f for f in FORMATS if f.line and format in (f, printed.FORMAT)])
+    else:
+        csv_table.read_table(source, log, options, [f.table for f in FORMATS if f.table])
+    return [log]

@@ -1,0 +1,204 @@
+"""Columns of text with commas, tabs, semicolons or blanks between, those of `maxlogit export` among it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+from typing import Any, Optional
+
+import numpy as np
+
+from maxlogit.importer._log import EPOCHS, QUALIFIERS, RUNS, TEXT, Log, number_of, whole
+from maxlogit.importer._source import Source
+from maxlogit.importer.formats._format import Format, Layout
+
+_CHUNK = 1 << 23
+_EMPTY = -9e-321  # stands for an empty cell in a chunk of numbers
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
+
+
+class _Header:
+    """The line of names, what export says of its series before it, and what the columns are."""
+
+    def __init__(self, source: Source, log: Log, tables: Any) -> None:
+        self.log, self.line = log, 0
+        self.names: list[str] = []
+        units: dict[str, str] = {}
+        self.begin = 0  # of the rows
+        while self.begin < len(source.text):
+            end = source.text.find("\n", self.begin) + 1 or len(source.text)
+            line, self.begin = source.text[self.begin : end], end
+            self.line += 1
+            match = re.match(r"# series (\S+) \[([^]]*)\]", line)
+            if match:
+                units[match[1]] = match[2]
+            if line.strip() and (line[0] != "#" or line.startswith("# step ")):
+                self._read(line[2 if line[0] == "#" else 0 :].strip("\r\n"))
+                break
+        if not self.names:
+            raise log.error("no line")
+        self.layout = next((layout for layout in (table(self.names) for table in tables) if layout), self._wide(units))
+        for column in self.layout.columns:
+            unit = column and units.get(re.sub(r":[lhe0-9]+$", "", column[1]))
+            if column and unit:
+                log.column(column[1], "", column[0]).unit = unit
+        if self.layout.name < 0 and self.layout.value >= 0:  # one metric, which the file is named after
+            self.layout.columns[self.layout.value] = ("", re.sub(r"\.\w+$|.*tag-", "", source.name))
+
+    def _read(self, line: str) -> None:
+        if line.count('"') % 2:
+            raise self.log.error('a " without its end', self.line)
+        present = [c for c in "\t,; " if c in line.strip()] or [","]
+        self.separator = next((c for c in present if any(map(self.log.is_step, _cells(line, c)))), present[0])
+        names = self.names = _cells(line, self.separator)
+        twice = (
+            next((name for i, name in enumerate(names) if name and name in names[:i]), None)
+            if len(set(names)) < len(names)
+            else None
+        )
+        if twice:
+            raise self.log.error(f"two columns are called '{twice:.60}'", self.line)
+        known = [i for i, name in enumerate(names) if self.log.is_step(name)]
+        known = known or [i for i, name in enumerate(names) if name in EPOCHS and not self.log.step]
+        if not known:
+            called = f" called {self.log.step}" if self.log.step else ""
+            raise self.log.error(f"no column of steps{called}; --step NAME says which it is", self.line)
+        self.step = known[0]
+        self.log.step_found = names[self.step]
+
+    def _wide(self, units: dict[str, str]) -> Layout:
+        """A column each; "l0h0" is of the one series that export has told."""
+        one = next(iter(units)) if len(units) == 1 else None
+        columns: list[Optional[tuple[str, str]]] = [
+            ("", f"{one}:{name}" if one and re.fullmatch(r"l[lhe0-9]+", name) else name) if name else None
+            for name in self.names
+        ]
+        columns[self.step] = None
+        marks = {
+            group: tuple(i for i, name in enumerate(self.names) if name in group and i != self.step)
+            for group in (RUNS, QUALIFIERS)
+        }
+        return Layout(columns, runs=marks[RUNS], prefixes=marks[QUALIFIERS])
+
+
+def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
+    """A chunk of whole lines that has numbers alone; False: something else is in it, and nothing was taken."""
+    width, separator = len(header.names), header.separator.encode()
+    if chunk.translate(None, b"0123456789+-.,;eEinfINFatyATY \t\n"):
+        return False
+    if decimal == "," and separator != b",":
+        chunk = chunk.replace(b",", b".")
+    elif separator != b"," and b"," in chunk:
+        return False
+    if separator == b" ":
+        chunk = re.sub(rb" *\n *", b"\n", re.sub(rb"[ \t]+", b" ", chunk)).strip(b" ")
+    while b"\n\n" in chunk:
+        chunk = chunk.replace(b"\n\n", b"\n")
+    chunk = chunk.lstrip(b"\n")
+    empty = repr(_EMPTY).encode()
+    for _ in range(2):
+        chunk = chunk.replace(separator * 2, separator + empty + separator)
+    chunk = chunk.replace(separator + b"\n", separator + empty + b"\n").replace(b"\n" + separator, b"\n" + empty + separator)
+    if chunk.startswith(separator):
+        chunk = empty + chunk
+    code = np.frombuffer(chunk, np.uint8)
+    ends = code == 10
+    between = np.flatnonzero(ends | (code == separator[0]))
+    lines = int(ends.sum())
+    if len(between) != lines * width or not (code[between[width - 1 :: width]] == 10).all():
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # what a text brings about, which is read again
+        try:
+            numbers = np.fromstring(chunk.translate(bytes.maketrans(separator + b"\n", b"  ")).decode("ascii"), sep=" ")
+        except ValueError:
+            return False
+    if numbers.size != lines * width:
+        return False
+    table = numbers.reshape(lines, width).T
+    steps = table[header.step]
+    if not ((steps >= 0) & (steps == np.floor(steps)) & (steps <= 1e15)).all():
+        return False
+    header.log.put_rows(
+        steps,
+        {column[1]: (np.ascontiguousarray(x), x != _EMPTY) for column, x in zip(header.layout.columns, table) if column},
+    )
+    return True
+
+
+def _take(header: _Header, cells: list[str], line: int, decimal: str) -> None:
+    log, layout = header.log, header.layout
+    if decimal == ",":
+        cells = [re.sub(r"^([-+]?[0-9]*),([0-9]+)", r"\1.\2", cell) for cell in cells]
+    if len(cells) != len(header.names):
+        raise log.error(f"{len(cells)} columns where the first line names {len(header.names)}", line)
+    step = whole(cells[header.step])
+    if step is None:
+        if header.names[header.step] not in EPOCHS and number_of(cells[header.step]) is not None:
+            raise log.error(f"step '{cells[header.step]:.40}' is no whole number from 0 on", line)
+        log.skipped += 1
+        return
+    run = " ".join(cells[i] for i in layout.runs if cells[i])
+    marks = [cells[i] for i in layout.prefixes if cells[i] and (header.names[i] == "rank" or number_of(cells[i]) is TEXT)]
+    prefix = "/".join(mark if number_of(mark) is TEXT else f"rank{mark}" for mark in marks)
+    if layout.name >= 0:
+        log.put(step, {cells[layout.name]: cells[layout.value]}, prefix, run, line, alone=True)
+        return
+    values: dict[str, dict[str, str]] = {}
+    for i, (column, cell) in enumerate(zip(layout.columns, cells)):
+        if column and cell and i not in layout.runs and not (i in layout.prefixes and cell in marks):
+            values.setdefault(column[0] or run, {})[column[1]] = cell
+    for of, row in values.items():
+        log.put(step, row, prefix, of, line)
+
+
+def read_table(source: Source, log: Log, options: Any, tables: Any) -> None:
+    header = _Header(source, log, tables)
+    text, decimal = source.text, options.decimal
+    plain = not (header.layout.runs or header.layout.prefixes or header.layout.name >= 0)
+    plain &= len({column[0] for column in header.layout.columns if column}) == 1
+    at, line = header.begin, header.line
+    while plain and at < len(text):
+        end = text.rfind("\n", at, at + _CHUNK) + 1
+        chunk = text[at:end] if end > at else text[at:] + "\n" * (not text.endswith("\n"))
+        if '"' in chunk or "#" in chunk or not chunk.isascii() or not _fast(chunk.encode("ascii"), header, decimal):
+            break
+        line += chunk.count("\n")
+        at += len(chunk)
+    if at >= len(text):
+        return
+    cut = not text.endswith("\n")
+    if header.separator == " ":
+        rows = ((i, part.split()) for i, part in enumerate(text[at:].splitlines(), 1))
+    else:
+        reader = csv.reader(io.StringIO(text[at:]), delimiter=header.separator, skipinitialspace=True, strict=True)
+        rows = ((reader.line_num, [cell.strip() for cell in row]) for row in reader)
+    count = text.count("\n", at) + cut
+    csv.field_size_limit(1 << 30)
+    try:
+        for number, cells in rows:
+            if not any(cells) or cells[0].startswith("#"):
+                continue
+            if cut and number == count and len(cells) < len(header.names):
+                log.say("the last line was cut short: left out")
+            else:
+                _take(header, cells, line + number, decimal)
+    except csv.Error:
+        raise log.error('a " without its end, or something behind it', line + reader.line_num) from None
+
+
+FORMAT = Format(
+    name="csv",
+    what="a first line of names, then numbers, with commas, tabs, semicolons or blanks between: spreadsheets, Lightning, "
+    "`maxlogit export`. An empty cell is a missing value; nan is a NaN of the run",
+    file="table.csv",
+    example="step,loss,layers.0.attn.1.max_logit\n0,2.5,7\n10,2.25,\n",
+    wanted={"loss": {0: 2.5, 10: 2.25}, "attn/max_logit": {0: [[None, 7]]}},
+)

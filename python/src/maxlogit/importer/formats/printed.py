@@ -1,0 +1,61 @@
+"""Printed lines: each is read by the first format that knows it; other lines are passed over."""
+
+from __future__ import annotations
+
+import re
+
+from maxlogit.importer._log import Log
+from maxlogit.importer._source import Source
+from maxlogit.importer.formats import tqdm
+from maxlogit.importer.formats._format import Format, Printed
+
+_COLOR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_RANK = re.compile(r"^\s*(?:\[(?:rank|default) ?(\d+)\]:?|(?:rank|Rank|RANK)[ _=:]?(\d+)\s*[:|\]]|(\d+): )\s*")
+
+
+def _clean(line: str) -> tuple[str, str]:
+    """Without colors and the mark of a rank."""
+    if "\x1b" in line:
+        line = _COLOR.sub("", line)
+    rank = _RANK.match(line)
+    return (line[rank.end() :], f"rank{rank[1] or rank[2] or rank[3]}") if rank else (line, "")
+
+
+def known(source: Source, formats: list[Format]) -> bool:
+    """Whether one of the first lines is of a format."""
+    state = Printed(Log(source.path))
+    lines = [_clean(line)[0] for line in source.head.split("\n")[:5000]]
+    return any(format.line(line, state) for line in lines if line for format in formats if format.line)
+
+
+def read_lines(source: Source, log: Log, formats: list[Format]) -> None:
+    state = Printed(log)
+    for number, line in enumerate(source.text.split("\n"), 1):
+        log.lines = number
+        if not line or line.isspace():
+            continue
+        line, rank = _clean(line)
+        if "it/s" in line or "s/it" in line or "%|" in line:
+            tqdm.see(line, state)
+        for i, format in enumerate(formats):
+            row = format.line(line, state) if format.line else None
+            if row is None:
+                continue
+            if i:  # the next line is probably of the same
+                formats.insert(0, formats.pop(i))
+            prefix = "/".join(part for part in (row.prefix, rank) if part)
+            if row.step is None:
+                tqdm.wait(dict(row.values), prefix, number, state)
+            else:
+                log.put(row.step, row.values, prefix, line=number)
+                log.step_found = log.step_found or "(printed)"
+            break
+    tqdm.settle(state)
+
+
+FORMAT = Format(
+    name="printed",
+    what="a log of any of the formats of lines below; all other lines are passed over",
+    example="starting\niter 0: loss 10.5, time 99.00ms, mfu -100.00%\nstep 10: train loss 9.5, val loss 9.75\nsaved\n",
+    wanted={"loss": {0: 10.5}, "val_loss": {10: 9.75}},
+)

@@ -1,0 +1,164 @@
+"""Event files of TensorBoard: records of protocol buffers, of which scalars and small tensors are read."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+
+from maxlogit.importer._log import Log
+from maxlogit.importer._source import Source
+from maxlogit.importer.formats._format import Format
+
+_TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # of TensorProto
+_LISTS = {5: "<f4", 6: "<f8", 7: "", 10: "", 13: ""}  # float_val, double_val; int_val, int64_val, half_val: varints
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Numbers of fields and their values: integers, or bytes."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        size = {1: 8, 5: 4}.get(kind)
+        if size is None:
+            if kind != 2:
+                raise ValueError("a field of an unknown kind")
+            size, at = _varint(data, at)
+        if at + size > len(data):
+            raise IndexError
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _tensor(data: bytes) -> Any:
+    kind, shape, content, numbers = 0, [], b"", []
+    for field, value in _fields(data):
+        if field == 1:
+            kind = value
+        elif field == 2:
+            for _, size in _fields(value):
+                shape.append(next((n for inner, n in _fields(size) if inner == 1), 0))
+        elif field == 4:
+            content = value
+        elif _LISTS.get(field):
+            numbers += np.frombuffer(value, _LISTS[field]).tolist()
+        elif field in _LISTS:
+            numbers += [value] if isinstance(value, int) else _packed(value)
+    if kind not in _TYPES:
+        return None
+    if kind == 19 and numbers:
+        content = np.array(numbers, "<u2").tobytes()
+    numbers = [n - (1 << 64) if n >> 63 else n for n in numbers] if kind in (3, 9) else numbers
+    array = np.frombuffer(content, _TYPES[kind]).astype(float) if content else np.array(numbers, float)
+    count = int(np.prod(shape))
+    if array.size == 1 < count:
+        array = np.full(count, array[0])
+    if array.size != count or len(shape) > 2 or not count:
+        return None
+    return array.reshape(shape) if shape else float(array[0])
+
+
+def _packed(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        value, at = _varint(data, at)
+        yield value
+
+
+def _values(summary: bytes) -> Iterator[tuple[str, Any]]:
+    for field, value in _fields(summary):
+        tag, number = "", None
+        for inner, x in _fields(value) if field == 1 else ():
+            if inner == 1:
+                tag = x.decode(errors="replace")
+            elif inner == 2:
+                number = struct.unpack("<f", x)[0]
+            elif inner == 8:
+                number = _tensor(x)
+        if number is not None:
+            yield tag, number
+
+
+def _reads(source: Source, log: Log, options: Any) -> None:
+    data, at = source.data, 0
+    while at + 12 <= len(data):
+        (size,) = struct.unpack_from("<Q", data, at)
+        if at + size + 16 > len(data):
+            break
+        step = 0
+        found: list[tuple[str, Any]] = []
+        try:
+            for field, value in _fields(data[at + 12 : at + 12 + size]):
+                if field == 2:
+                    step = value
+                elif field == 5:
+                    found += _values(value)
+        except (IndexError, ValueError, TypeError, struct.error):
+            raise log.error("no event file of TensorBoard, or a damaged one") from None
+        for tag, number in found:
+            log.put(step, {tag: number} if not isinstance(number, np.ndarray) else {tag: number.tolist()}, alone=True)
+        at += size + 16
+    if at < len(data):
+        if not log.order and not at:
+            raise log.error("no event file of TensorBoard, or a damaged one")
+        log.say("its last record was cut short: left out")
+    log.step_found = "step"
+
+
+def _folder(path: str, options: Any) -> Optional[list[Log]]:
+    """Event files of one folder follow each other; folders in it are told apart by their names."""
+    logs = []
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        events = sorted(file for file in files if "tfevents" in file)
+        if events:
+            logs.append(Log(folder, options.step, options.keep_later))
+            for file in events:
+                _reads(Source(os.path.join(folder, file)), logs[-1], options)
+    with_values = [log for log in logs if log.columns]
+    return with_values or logs or None
+
+
+def _record(step: int, tag: str, value: float) -> bytes:
+    """An event with a scalar; sums are left out, as nothing reads them here."""
+    inner = b"\x0a" + bytes([len(tag)]) + tag.encode() + b"\x15" + struct.pack("<f", value)
+    summary = b"\x0a" + bytes([len(inner)]) + inner
+    event = b"\x09" + struct.pack("<d", 0) + b"\x10" + bytes([step]) + b"\x2a" + bytes([len(summary)]) + summary
+    return struct.pack("<QI", len(event), 0) + event + struct.pack("<I", 0)
+
+
+def _example(path: Path) -> None:
+    path.mkdir()
+    data = _record(0, "train/loss", 3.5) + _record(10, "train/loss", 2.5) + _record(10, "layers.1.max_logit", 7)
+    (path / "events.out.tfevents.1700000000.host").write_bytes(data)
+
+
+FORMAT = Format(
+    name="tensorboard",
+    what="event files of TensorBoard, or a folder of them; folders within it are told apart by their names",
+    file="runs",
+    example=_example,
+    wanted={"loss": {0: 3.5, 10: 2.5}, "attn/max_logit": {10: [None, 7]}},
+    knows=lambda source: "tfevents" in source.name,
+    reads=_reads,
+    folder=_folder,
+)

@@ -1,0 +1,42 @@
+"""Hugging Face's trainer_state.json, which every checkpoint has."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Optional
+
+from maxlogit.importer._log import Log
+from maxlogit.importer._source import Source
+from maxlogit.importer.formats import json_lines
+from maxlogit.importer.formats._format import Format
+
+NAME = "trainer_state.json"
+
+
+def _folder(path: str, options: Any) -> Optional[list[Log]]:
+    """That of the last checkpoint, which has all before it."""
+    found = [os.path.join(path, NAME)]
+    for entry in os.listdir(path):
+        if re.fullmatch(r"checkpoint-\d+", entry):
+            found.append(os.path.join(path, entry, NAME))
+    found = sorted(filter(os.path.isfile, found), key=lambda file: int((re.findall(r"checkpoint-(\d+)/", file) or ["0"])[-1]))
+    if not found:
+        return None
+    log = Log(found[-1], options.step, options.keep_later)
+    json_lines.reads(Source(found[-1]), log, options)
+    return [log]
+
+
+FORMAT = Format(
+    name="trainer_state",
+    what="`trainer_state.json` of Hugging Face's Trainer, or the folder of one or all checkpoints; also its "
+    "`log_history` alone",
+    file="trainer_state.json",
+    example='{"epoch": 1.0, "global_step": 20, "log_history": [\n {"epoch": 0.5, "loss": 2.5, "step": 10},\n'
+    ' {"epoch": 1.0, "eval_loss": 2.25, "step": 20}], "max_steps": 20}\n',
+    wanted={"loss": {10: 2.5}, "val_loss": {20: 2.25}},
+    knows=lambda source: '"log_history"' in source.text[: 1 << 20] and json_lines.knows(source),
+    reads=json_lines.reads,
+    folder=_folder,
+)

@@ -1,0 +1,664 @@
+"""The importer: every format's example, what names become, what stays of a log, what is refused."""
+
+import bz2
+import contextlib
+import gzip
+import io
+import json
+import lzma
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from in_folder import InFolder
+
+import maxlogit
+from maxlogit.importer import main
+from maxlogit.importer.formats import FORMATS
+
+PROGRAM = os.environ.get("MAXLOGIT_PROGRAM")
+DOC = Path(__file__).parents[2] / "doc" / "import.md"
+
+
+class Importing(InFolder):
+    """``imported`` runs the importer on texts and files of the test's folder."""
+
+    def setUp(self):
+        super().setUp()
+        before = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, before)
+
+    def write(self, name, data):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(data.encode() if isinstance(data, str) else data)
+        return name
+
+    def run_importer(self, *arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main([str(argument) for argument in arguments])
+        self.out, self.err = out.getvalue(), err.getvalue()
+        return status
+
+    def imported(self, *files, **options):
+        """The run that becomes of them; texts are the contents of log.jsonl or log.csv."""
+        names = []
+        for i, file in enumerate(files):
+            is_text = isinstance(file, str) and "\n" in file
+            names.append(self.write(f"log{i}{'.jsonl' if file[0] == '{' else '.csv'}", file) if is_text else file)
+        more = [f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}") for key, value in options.items()]
+        status = self.run_importer(*names, "--output=x.h5", "--overwrite", *more)
+        self.assertEqual(status, 0, self.err)
+        return maxlogit.open("x.h5")
+
+    def refused(self, pattern, *arguments, status=2):
+        self.assertEqual(self.run_importer("--output=none.h5", *arguments), status, self.out)
+        self.assertEqual(self.err.count("\n"), 1, self.err)
+        self.assertRegex(self.err, pattern)
+        self.assertFalse(list(Path().glob("none*")), "something was written")
+
+    def has(self, run, name, wanted):
+        """A series' rows: {step: value}, None for what is missing."""
+        series = run[name]
+        got = dict(zip(series.steps.tolist(), series.values))
+        self.assertEqual(list(got), list(wanted), name)
+        for step, value in wanted.items():
+            np.testing.assert_allclose(got[step], np.array(value, dtype=float), rtol=1e-6, err_msg=f"{name} at {step}")
+
+
+class Formats(Importing):
+    def test_examples(self):
+        for format in FORMATS:
+            with self.subTest(format=format.name):
+                shutil.rmtree(format.name, ignore_errors=True)
+                path = Path(format.name) / format.file
+                path.parent.mkdir()
+                if callable(format.example):
+                    format.example(path)
+                else:
+                    path.write_text(format.example)
+                for form in ("guess", format.name):
+                    run = self.imported(path, form=form)
+                    for name, wanted in format.wanted.items():
+                        got = dict(zip(run[name].steps.tolist(), run[name].values))
+                        for step, value in wanted.items():
+                            np.testing.assert_allclose(got[step], np.array(value, dtype=float), rtol=1e-6, err_msg=name)
+                    self.assertNotRegex(self.err, "left out|came again")
+
+    def test_the_manual_has_the_registry(self):
+        rows = "".join(
+            f"| {f.name} | {f.what} | {'' if callable(f.example) else '`' + line(f.example) + '`'} |\n" for f in FORMATS
+        )
+        table = "| name | contents | first line |\n|---|---|---|\n" + rows
+        text = DOC.read_text()
+        begin = text.index("| name | contents")
+        end = text.index("\n\n", begin) + 1
+        if os.environ.get("DOCS_RENEW"):
+            DOC.write_text(text[:begin] + table + text[end:])
+        else:
+            self.assertEqual(text[begin:end], table, "DOCS_RENEW=1 writes the table anew")
+
+    def test_pipes_compression_and_encodings(self):
+        text = "step,loss\r\n0,2.5\r\n1,2\r\n"
+        for name, data in {
+            "a.csv.gz": gzip.compress(text.encode()),
+            "a.csv.xz": lzma.compress(text.encode()),
+            "a.csv.bz2": bz2.compress(text.encode()),
+            "bom.csv": b"\xef\xbb\xbf" + text.encode(),
+            "utf16.csv": text.encode("utf-16"),
+            "utf16-le.csv": text.encode("utf-16-le"),
+            "mac.csv": text.replace("\r\n", "\r").encode(),
+        }.items():
+            with self.subTest(name=name):
+                self.has(self.imported(self.write(name, data)), "loss", {0: 2.5, 1: 2})
+        self.refused("compression is damaged", self.write("cut.csv.gz", gzip.compress(text.encode())[:-9]))
+        if shutil.which("zstd"):
+            subprocess.run(["zstd", "-q", "bom.csv", "-o", "a.csv.zst"], check=True)
+            self.has(self.imported("a.csv.zst"), "loss", {0: 2.5, 1: 2})
+        if PROGRAM:
+            for format in FORMATS:
+                if callable(format.example):
+                    continue
+                done = subprocess.run(
+                    [PROGRAM, "import", "-", "--overwrite", "-o", "y.h5"], input=format.example.encode(), capture_output=True
+                )
+                self.assertEqual(done.returncode, 0, f"{format.name}: {done.stderr}")
+
+    def test_what_is_no_log(self):
+        checkpoint = io.BytesIO()
+        with zipfile.ZipFile(checkpoint, "w") as file:
+            file.writestr("archive/data.pkl", b"")
+        for pattern, data in {
+            "LFS pointer.*git lfs pull": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+            "HTML page: download": b"<!DOCTYPE html>\n<html>",
+            "PyTorch checkpoint": checkpoint.getvalue(),
+            "pickle": b"\x80\x04\x95",
+            "GGUF": b"GGUF\3\0\0\0",
+            "safetensors": struct.pack("<Q", 9) + b'{"w":{"dtype":"F32"}}',
+            "Parquet": b"PAR1\0\0",
+            "SQLite": b"SQLite format 3\0",
+            "HDF5": b"\x89HDF\r\n\x1a\n",
+            "zip|numpy.savez": b"PK\3\4" + bytes(30),
+            "no line": b"",
+            "a NUL byte": b"step,loss\n1,2\n" + b"x" * 64 + b"\0",
+        }.items():
+            with self.subTest(pattern=pattern):
+                self.refused(pattern, self.write("file.bin", data))
+        os.mkdir("folder.csv")
+        self.refused("folder.csv: a folder", "folder.csv")
+        self.refused("cannot read nowhere.csv: No such file", "nowhere.csv")
+        os.mkfifo("pipe.csv")
+        self.refused("pipe.csv: a named pipe: .*import - <", "pipe.csv")
+        self.refused("is not one of guess", self.write("a.csv", "step,x\n0,1\n"), "--form=nothing")
+        self.refused("ends with .h5", "a.csv", "--output=x.txt")
+
+    def test_tensorboard_writes_what_is_read(self):
+        try:
+            from tensorboard.compat.proto.event_pb2 import Event
+            from tensorboard.compat.proto.summary_pb2 import Summary
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+            from tensorboard.util.tensor_util import make_tensor_proto
+        except ImportError:
+            self.skipTest("no tensorboard here")
+        for folder in ("tb/train", "tb/eval"):
+            writer = EventFileWriter(folder)
+            for step in (0, 300):
+                values = [Summary.Value(tag="loss", simple_value=2.5 + step)]
+                for tag, array in {
+                    "layer_max_logit": np.float32([[1, 2], [3, step]]),
+                    "half": np.float16(0.5),
+                    "n": np.int64(7),
+                }.items():
+                    values.append(Summary.Value(tag=tag, tensor=make_tensor_proto(array)))
+                writer.add_event(Event(step=step, summary=Summary(value=values)))
+            writer.close()
+        run = self.imported("tb")
+        self.assertRegex(self.err, "tb/eval \\(eval\\), tb/train \\(train\\) have equal columns")
+        self.has(run, "loss", {0: 2.5, 300: 302.5})
+        self.has(run, "val_loss", {0: 2.5, 300: 302.5})
+        self.has(run, "train/attn/max_logit", {0: [[1, 2], [3, 0]], 300: [[1, 2], [3, 300]]})
+        self.has(run, "eval/half", {0: 0.5, 300: 0.5})
+        self.has(run, "eval/n", {0: 7, 300: 7})
+        file = next(Path("tb/train").iterdir())
+        self.write("cut.tfevents", file.read_bytes()[:-3])
+        self.imported("cut.tfevents")
+        self.assertRegex(self.err, "cut short")
+        self.refused("no event file", self.write("x.tfevents", b"\x18" + bytes(7) + b"aaaa" + b"e" * 24 + b"bbbb"))
+
+    def test_arrays(self):
+        np.savez("a.npz", step=[3, 9], i=np.int8([-1, 3]), order=np.asfortranarray([[1.0, 2], [3, 4]]), one=np.array(1.0))
+        run = self.imported("a.npz")
+        self.has(run, "i", {3: -1, 9: 3})
+        self.has(run, "order", {3: [1, 2], 9: [3, 4]})
+        np.save("loss.npy", [7.0, 8])
+        self.has(self.imported("loss.npy"), "loss", {0: 7, 1: 8})
+        np.savez("bad.npz", step=[1, 2.5], x=[1, 2])
+        self.refused("bad.npz: step: 2.5 is no whole number", "bad.npz")
+        np.savez("bad.npz", step=[1, 2], x=[1, 2, 3])
+        self.refused("x has 3 rows, step has 2", "bad.npz")
+        self.refused("no array \\[steps\\] called its", "bad.npz", "--step=its")
+        np.savez("bad.npz", step=[1, 2], x=np.zeros((2, 1, 1, 1)))
+        self.refused("x: more than 3 axes", "bad.npz")
+        np.savez("bad.npz", x=np.complex64([1]))
+        self.refused("x: numbers of type complex64", "bad.npz")
+        np.savez("bad.npz", x=np.array([{}], dtype=object))
+        self.refused("x: cannot be read: Object arrays", "bad.npz")
+        data = Path("a.npz").read_bytes()
+        self.refused("no file of numpy.savez", self.write("bad.npz", data[:200]))
+        huge = io.BytesIO()
+        np.lib.format.write_array_header_1_0(huge, {"descr": "<f8", "fortran_order": False, "shape": (1 << 60, 4)})
+        self.refused("cannot be read", self.write("bad.npy", huge.getvalue() + bytes(16)))
+        parts = data.split(b"PK\x01\x02")  # each entry of the central directory states nearly 4 GiB
+        parts = [parts[0]] + [part[:20] + struct.pack("<I", (1 << 32) - 4096) + part[24:] for part in parts[1:] * 40]
+        self.refused("larger than memory|no file of numpy", self.write("bad.npz", b"PK\x01\x02".join(parts)))
+
+    def test_mlflow_runs(self):
+        mlflow = next(format for format in FORMATS if format.name == "mlflow")
+        for run in ("a1", "b2"):
+            mlflow.example(Path("mlruns/0") / run)
+        self.refused(r"mlruns: 2 runs \(a1, b2\): -o DIR/", "mlruns")
+        self.assertEqual(self.run_importer("mlruns", "--output=out/"), 0, self.err)
+        self.has(maxlogit.open("out/b2.h5"), "loss", {0: 3.5, 10: 2.5})
+        self.assertEqual(self.imported("mlruns/0/a1").config["optimizer"], "muon")
+
+
+class Silent(Importing):
+    """What once was wrong without a word."""
+
+    def test_a_carriage_return_ends_a_line(self):
+        bar = "  {}%|# | {}/50 [00:10<01:30,  2.0s/it]"
+        text = f"{bar.format(10, 5)}\r{{'loss': 2.5, 'epoch': 0.1}}\r{bar.format(20, 10)}\r{{'loss': 2.0, 'epoch': 0.2}}\n"
+        self.has(self.imported(self.write("a.log", text)), "loss", {5: 2.5, 10: 2.0})
+        drawn_again = "".join(
+            f"{bar.format(2 * (n - 1), n - 1)}\r    \r{{'loss': {n}, 'epoch': {n / 50}}}\n\r{bar.format(2 * n, n)}"
+            for n in (5, 10, 15)
+        )
+        self.has(self.imported(self.write("a.log", drawn_again)), "loss", {5: 5, 10: 10, 15: 15})
+        self.has(self.imported(self.write("mac.csv", "step,loss\r0,3\r10,2\r")), "loss", {0: 3, 10: 2})
+
+    def test_sets_are_part_of_the_name(self):
+        megatron = (
+            " validation loss at iteration 20 | lm loss value: 1.5E+00 |\n"
+            " validation loss at iteration 20 on validation set | lm loss value: 1.6E+00 |\n"
+            " validation loss at iteration 20 on test set | lm loss value: 1.7E+00 |\n"
+        )
+        run = self.imported(self.write("m.log", megatron))
+        self.has(run, "val_loss", {20: 1.5})
+        self.has(run, "validation_set/lm_loss_value", {20: 1.6})
+        self.has(run, "test_loss", {20: 1.7})
+        run = self.imported("step,split,loss\n0,train,3\n0,val,4\n1,train,2\n1,val,3\n")
+        self.has(run, "loss", {0: 3, 1: 2})
+        self.has(run, "val_loss", {0: 4, 1: 3})
+        run = self.imported('{"step": 0, "rank": 0, "loss": 1}\n{"step": 0, "rank": 1, "loss": 2}\n')
+        self.has(run, "rank1/loss", {0: 2})
+        run = self.imported('{"step": 0, "rank": 0, "loss": 1}\n{"step": 0, "rank": 1, "loss": 1}\n')
+        self.has(run, "loss", {0: 1})
+
+    def test_two_values_of_one_step_are_reported(self):
+        self.has(self.imported("step,loss\n0,1\n1,2\n1,3\n"), "loss", {0: 1, 1: 3})
+        self.assertRegex(self.err, "1 value came again for the same step \\(loss\\): the last counts")
+        self.imported('{"step": 0, "loss": 1, "loss": 2}\n')
+        self.assertRegex(self.err, "twice in one object \\(loss\\)")
+
+    def test_a_run_that_goes_back(self):
+        text = "step,loss,val_loss\n0,9,\n10,8,7\n20,6,5\n10,4,\n15,3,\n"
+        run = self.imported(text)
+        self.has(run, "loss", {0: 9, 10: 4, 15: 3})
+        self.assertNotIn("val_loss", run)
+        self.assertRegex(self.err, "goes back, to step 10: 2 rows that it left behind are left out")
+        run = self.imported(text, keep_later=True)
+        self.has(run, "loss", {0: 9, 10: 4, 15: 3, 20: 6})
+        self.has(run, "val_loss", {10: 7, 20: 5})
+        run = self.imported("run_id,key,value,step\na,loss,3,0\na,loss,2,10\na,lr,1,0\na,lr,2,10\n")
+        self.has(run, "loss", {0: 3, 10: 2})
+        self.assertEqual(self.err, "")
+
+    def test_files_with_equal_columns(self):
+        self.write("train.csv", "step,loss,lr\n0,3,1\n10,2,1\n")
+        self.write("val.csv", "step,loss\n0,4\n10,3\n")
+        run = self.imported("train.csv", "val.csv")
+        self.has(run, "loss", {0: 3, 10: 2})
+        self.has(run, "val_loss", {0: 4, 10: 3})
+        self.has(run, "lr", {0: 1, 10: 1})
+        self.assertRegex(self.err, "train.csv \\(train\\), val.csv \\(val\\) have equal columns")
+        run = self.imported("train.csv", "val.csv", tag="val.csv=test")
+        self.has(run, "test_loss", {0: 4, 10: 3})
+        heads = [f"step,layers.0.heads.{n}.max_logit\n0,1\n" for n in (0, 1)]
+        self.has(self.imported(*heads, heads[1]), "log1/attn/max_logit", {0: [[None, 1]]})
+        self.write("more/train.csv", "step,loss,lr\n20,1,1\n30,0,1\n")
+        self.has(self.imported("train.csv", "more/train.csv"), "loss", {0: 3, 10: 2, 20: 1, 30: 0})
+        self.assertRegex(self.err, "more/train.csv continues train.csv, from step 20 on")
+        self.refused("--tag: no FILE is x", "train.csv", "--tag=x=y")
+
+    def test_names_of_runs(self):
+        text = '"Step","layers4-h8 - train/loss","layers4-h8 - train/loss__MIN","layers4-h8 - train/loss__MAX",'
+        text += '"b - train/loss"\n'
+        text += '"0","3","2","4","1"\n"10","2","2","2","5"\n'
+        self.refused(r"2 runs \(layers4-h8, b\): -o DIR/ writes a file for each", self.write("w.csv", text))
+        self.assertEqual(self.run_importer("w.csv", "--output=runs"), 0, self.err)
+        run = maxlogit.open("runs/layers4-h8.h5")
+        self.has(run, "loss", {0: 3, 10: 2})
+        self.has(run, "train/loss_MAX", {0: 4, 10: 2})
+        self.has(maxlogit.open("runs/b.h5"), "loss", {0: 1, 10: 5})
+        self.assertEqual(
+            self.run_importer(self.write("r.csv", "step,run,loss\n0,a1,1\n0,a2,2\n"), "--output=both/"), 0, self.err
+        )
+        self.has(maxlogit.open("both/a2.h5"), "loss", {0: 2})
+
+    def test_a_list_of_objects_is_rows(self):
+        rows = [{"step": 0, "loss": 3}, {"step": 10, "loss": 2}]
+        for value in (rows, {"log_history": rows}, {"history": rows}, {"step": [0, 10], "loss": [3, 2]}):
+            for indent in (None, 1):
+                self.has(self.imported(self.write("a.json", json.dumps(value, indent=indent))), "loss", {0: 3, 10: 2})
+                self.has(self.imported(self.write("a", json.dumps(value, indent=indent) + "\n")), "loss", {0: 3, 10: 2})
+
+
+class Tables(Importing):
+    def test_separators_quotes_and_gaps(self):
+        text = '"Step","train/loss","a, ""b""",model.layers.0.attn.1.max,model.layers.1.attn.0.max\r\n'
+        run = self.imported(text + "5,3,0,1,inf\r\n10,2.5,1,,7\r\n20,nan,2,3.5,8\r\n\r\n", unit="loss=bit")
+        self.has(run, "loss", {5: 3, 10: 2.5, 20: np.nan})
+        self.has(
+            run,
+            "attn/max_logit",
+            {5: [[None, 1], [np.inf, None]], 10: [[None, None], [7, None]], 20: [[None, 3.5], [8, None]]},
+        )
+        self.has(run, "a_b", {5: 0, 10: 1, 20: 2})
+        self.assertEqual(run["loss"].unit, "bit")
+        for text in ('step;q,r;"x";y z\n1;2;"3";4\n', "step\tq_r\tx\n1\t2\t3\n", "step  q_r   x\n 1   2  3  \n"):
+            self.has(self.imported(text), "q_r", {1: 2})
+        self.has(self.imported("step;loss\n1;2,5\n2;3\n", decimal=","), "loss", {1: 2.5, 2: 3})
+        self.has(self.imported("it\tq\n1\t2\n", step="it"), "q", {1: 2})
+        self.has(self.imported("epoch,loss\n1,2\n2,1\n"), "loss", {1: 2, 2: 1})
+        self.has(self.imported('step,note,loss\n1,"a\nb",2\n2,N/A,None\n3,c,1\n'), "loss", {1: 2, 3: 1})
+        self.assertRegex(self.err, "columns of texts are left out: note")
+        big = "step,n\n0,99999999999999999999\n"
+        self.has(self.imported(big), "n", {0: 1e20})
+
+    def test_a_missing_value_is_no_nan(self):
+        text = "step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n"
+        for more, missing in (("", True), ("4,nan,1\n", False)):
+            values = self.imported(text + more)["attn/max_logit"].values
+            bits = values.astype(np.float32).view(np.uint32)
+            self.assertEqual(bool((bits[np.isnan(values)] == bits[1, 0, 0]).all()), missing)
+        run = self.imported("step,a,b\n0,1,\n1,2,\n2,3,7\n3,4,\n4,,8\n5,,\n")
+        self.has(run, "a", {0: 1, 1: 2, 2: 3, 3: 4})
+        self.has(run, "b", {2: 7, 4: 8})
+        run = self.imported("step,a,b\n0,1,NaN\n1,2,NaN\n2,NaN,3\n")
+        self.has(run, "a", {0: 1, 1: 2})
+        self.has(run, "b", {2: 3})
+
+    def test_fast_and_slow_reading_agree(self):
+        random.seed(1)
+        cell = lambda: random.choice(["", "nan", "-inf", "1e-3", "7", "-2.5", "1.5e+10", ".5", "Infinity"])  # noqa: E731
+        for separator in ",;\t":
+            rows = [separator.join([str(n), *(cell() for _ in range(5))]) for n in range(500)]
+            text = separator.join(["step", *"abcde"]) + "\n" + "\n".join(rows) + "\n"
+            fast = self.imported(text)
+            values = {name: (fast[name].steps, fast[name].values) for name in "abcde"}
+            slow = self.imported(text.replace("\n0" + separator, '\n"0"' + separator, 1))
+            for name, (steps, wanted) in values.items():
+                np.testing.assert_array_equal(slow[name].steps, steps)
+                np.testing.assert_array_equal(slow[name].values, wanted)
+
+    def test_refused(self):
+        for pattern, text in {
+            "b.csv:1: no column of steps; --step": "it\tq\n1\t2\n",
+            "^maxlogit: b.csv:3: loss: 'x' is no number; --map '-=loss'": "step,loss\n1,2\n2,x\n",
+            "b.csv:3: 1 columns where the first line names 2": "step,loss\n1,2\n2\n3,4\n",
+            "b.csv:2: step '1.5' is no whole number": "step,loss\n1.5,2\n",
+            "b.csv:2: step '-1'": "step,loss\n-1,2\n",
+            'b.csv:1: a " without its end': 'step,"loss\n1,2\n',
+            'b.csv:.*a " without its end': 'step,loss\n1,"2\n',
+            "no number of any step": "step,loss\n",
+            "b.csv:1: two columns are called 'loss'": "step,loss,loss\n1,2,3\n",
+        }.items():
+            with self.subTest(pattern=pattern):
+                self.refused(pattern, self.write("b.csv", text))
+        for n in ("65536", "99999999999999999999"):
+            self.refused("that is no layer", self.write("b.csv", f"step,model.layers.{n}.attn.max_logit\n1,2\n"))
+        self.imported("step,loss\n0,1\n1,2\n2")
+        self.assertRegex(self.err, "the last line was cut short")
+
+    def test_many_columns(self):
+        places = [f"attn/max_logit:l{n // 240}h{n % 240}" for n in range(60000)]
+        rows = "".join(f"{n}," + ",".join(map(str, range(60000))) + "\n" for n in (1, 2))
+        self.assertEqual(self.imported("step," + ",".join(places) + "\n" + rows)["attn/max_logit"].values[1, 249, 239], 59999)
+        names = self.write(
+            "n.csv", "step," + ",".join(f"name{n}x{n}" for n in range(5000)) + "\n1," + ",".join(["1"] * 5000) + "\n"
+        )
+        self.refused("more than 4096 series", names)
+
+
+class Objects(Importing):
+    def test_nested_values_lists_and_texts(self):
+        text = """{"_step": 0, "train": {"loss": 2.5, "lr": 1e-3}, "attn_max_logits": [[1, 2], [3, NaN]], "l": 0}
+{"_step": 1, "train": {"loss": 2.25}, "eval_loss": "2.75", "note": "text", "h": {"_type": "histogram", "values": [1]}}
+{"train_runtime": 12.5}
+{"_step": 2, "train": {"loss": Infinity}, "attn_max_logits": [[1, null], [3, -Infinity, 7]]}
+"""
+        run = self.imported(text)
+        self.has(run, "loss", {0: 2.5, 1: 2.25, 2: np.inf})
+        self.has(run, "lr", {0: 1e-3})
+        self.has(run, "val_loss", {1: 2.75})
+        self.has(run, "attn/max_logit", {0: [[1, 2, None], [3, np.nan, None]], 2: [[1, None, None], [3, -np.inf, 7]]})
+        self.assertNotIn("h/values", run)
+        self.assertRegex(self.err, "1 line without a step: left out")
+        self.assertRegex(self.err, "columns of texts are left out: note")
+
+    def test_python_and_other_layouts(self):
+        text = """{"step": "7", "max_logits": [3, 4.5], "text": "a \\"NaN\\", it's \\\\", "flag": true, "q": 6}
+{'step': 8, 'max_logits': [5, nan], 'text': 'it\\'s "True", \\\\', 'flag': True, 'n': None, 'q': -inf, 'z': np.float64(1.5)}
+"""
+        run = self.imported(self.write("l.jsonl", text))
+        self.has(run, "attn/max_logit", {7: [3, 4.5], 8: [5, np.nan]})
+        self.has(run, "q", {7: 6, 8: -np.inf})
+        self.has(run, "z", {8: 1.5})
+        self.assertNotRegex(self.out, "flag|none|text")
+        swift = self.write("s.jsonl", '{"loss": 2.0, "grad_norm": 1.5, "global_step/max_steps": "5/100"}\n')
+        run = self.imported(swift, "step,val_loss\n5,3\n6,4\n")
+        self.has(run, "grad_norm", {5: 1.5})
+        self.has(run, "val_loss", {5: 3, 6: 4})
+        run = self.imported('{"epoch": 1, "train_loss": 3, "val_loss": 4}\n{"epoch": 2, "train_loss": 2, "val_loss": 3}\n')
+        self.has(run, "val_loss", {1: 4, 2: 3})
+        self.assertRegex(self.err, "no steps, only epochs: they are the steps")
+        rows = "{'loss': 2.5, 'epoch': 0.5}\n{'eval_loss': 3, 'epoch': 0.5}\n{'loss': 2, 'epoch': 0.75}\n"
+        run = self.imported(self.write("t.log", rows))
+        self.has(run, "loss", {1: 2.5, 2: 2})
+        self.has(run, "val_loss", {1: 3})
+        self.assertRegex(self.err, "rows with a loss are numbered")
+
+    def test_refused(self):
+        for pattern, text in {
+            "b.jsonl:2: no JSON object": '{"step": 1, "loss": 2}\n{"step": 2, "loss": \n{"step": 3}\n',
+            "b.jsonl:2: no JSON object: something else": '{"step": 1, "loss": 2}\n[1]\n',
+            "b.jsonl: no number with a step in 1 line; --step": '{"a": 1}\n',
+        }.items():
+            with self.subTest(pattern=pattern):
+                self.refused(pattern, self.write("b.jsonl", text))
+        self.refused("nothing.log: no number with a step in", self.write("nothing.log", "nothing of interest\n"))
+        self.imported(self.write("cut.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "lo'))
+        self.assertRegex(self.err, "the last line was cut short")
+        self.refused("no JSON object", self.write("b.jsonl", "[" * 100000))
+
+
+class Names(Importing):
+    def test_places(self):
+        for name, series, shape in (
+            ("transformer.h.3.attn.max_logit", "attn/max_logit", (4,)),
+            ("attn.0.1.max_logit", "attn/max_logit", (1, 2)),
+            ("model.layers.2.self_attn/max_attn_logit/1", "attn/max_logit", (3, 2)),
+            ("decoder.layers.0.self_attention.core_attention.max_logit.1", "attn/max_logit", (1, 2)),
+            ("transformer.h.0.attn.head.1.max_logit", "attn/max_logit", (1, 2)),
+            ("max_logit/layer_2/head_1", "attn/max_logit", (3, 2)),
+            ("blocks.0.heads.1.max_abs_logit", "max_abs_logit", (1, 2)),
+            ("layers.0.experts.2.load", "load", (1, 3)),
+            ("Layer 1 entropy", "entropy", (2,)),
+            ("lm_loss", "loss", ()),
+            ("reduced_train_loss", "loss", ()),
+            ("learning/loss", "loss", ()),
+            ("train_loss_step", "loss", ()),
+            ("train/CrossEntropyLoss", "loss", ()),
+            ("eval_c4_7/loss", "eval_c4_7/loss", ()),
+            ("step/x", "step_x", ()),
+            ("layer", "layer_", ()),
+        ):
+            with self.subTest(name=name):
+                self.assertEqual(self.imported(f"step,{name}\n0,7\n")[series].values.shape[1:], shape)
+        run = self.imported("step,loss,loss/aux,train/loss,layers.0.max_logit,layers.0.heads.0.max_logit\n0,1,2,3,4,5\n")
+        for name, value in (("loss", 1), ("loss_aux", 2), ("train/loss", 3), ("attn/max_logit", [4]), ("max_logit", [[5]])):
+            self.has(run, name, {0: value})
+
+    def test_rules(self):
+        text = "step,train/loss,model.layers.0.attn.1.max,model.layers.1.attn.0.max\n10,2.5,3,7\n"
+        a = self.write("a.csv", text)
+        first = self.imported(a)
+        found = re.search("^--map '(.*)'$", self.out, re.MULTILINE)[1]
+        self.assertEqual(found, "loss=train/loss,attn/max_logit[l,h]=model.layers.{l}.attn.{h}.max")
+        np.testing.assert_array_equal(self.imported(a, map=found)["attn/max_logit"].values, first["attn/max_logit"].values)
+        run = self.imported(a, map="x/y[h,l]=model.layers.{l}.attn.{h}.max,-=train/loss")
+        self.has(run, "x/y", {10: [[None, 7], [3, None]]})
+        self.assertNotIn("loss", run)
+        lists = self.write("l.jsonl", '{"step": 0, "m": [[1, 2, 3], [4, 5, 6]], "loss": 1}\n')
+        self.has(self.imported(lists, map="t[h,l]=m:l{l}h{h}"), "t", {0: [[1, 4], [2, 5], [3, 6]]})
+        self.has(self.imported(lists, map="one=m:l1h0"), "one", {0: 4})
+        self.assertNotIn("m", self.imported(lists, map="-=m"))
+        for pattern, rule in {
+            "no column is train/los; did you mean 'train/loss'": "loss=train/los",
+            "SERIES=NAME": "loss",
+            r"{l} is in the pattern alone; q\[l\]=": "q=x.{l}",
+            "in brackets": "q[z]=x.{z}",
+            "train/loss is of two rules": "x=train/loss,y=train/loss",
+            "letters": "a b=train/loss",
+        }.items():
+            self.refused(pattern, a, f"--map={rule}")
+        self.refused("no series is called so", a, "--unit=los=bit")
+        self.refused("KEY=VALUE", a, "--set=optimizer")
+
+    def test_configurations(self):
+        a = self.write("a.csv", "step,loss\n0,1\n")
+        self.write("c.json", '{"optimizer": "muon", "train": {"lr": 0.02, "seed": 4}, "flag": true, "list": [1, "b"]}\n')
+        config = self.imported(a, config="c.json", set="train.lr=0.03").config
+        for key, value in {"optimizer": "muon", "train.lr": "0.03", "train.seed": "4", "flag": "1", "list.1": "b"}.items():
+            self.assertEqual(config[key], value)
+        self.refused("bad.json:", a, "--config", self.write("bad.json", '{"a": \n'))
+        try:
+            import yaml  # noqa: F401
+        except ImportError:
+            self.skipTest("no yaml here")
+        self.write("c.yaml", "optimizer: muon\ntrain:\n  lr: 0.02\n  betas: [0.9, 0.95]\n")
+        config = self.imported(a, config="c.yaml").config
+        self.assertEqual((config["train.lr"], config["train.betas.1"]), ("0.02", "0.95"))
+        self.refused("bad.yaml:2:", a, "--config", self.write("bad.yaml", "a: [1\n"))
+        self.refused("deeper than 32", a, "--config", self.write("bad.yaml", "a: &x [*x, *x]\n"))
+        levels = "".join(f"{to}: &{to} [{', '.join(['*' + of] * 7)}]\n" for of, to in zip("abcde", "bcdef"))
+        self.refused("more than 10000", a, "--config", self.write("bad.yaml", "a: &a [1, 2]\n" + levels))
+
+
+@unittest.skipUnless(PROGRAM, "MAXLOGIT_PROGRAM names no program")
+class Program(Importing):
+    """The command of the program."""
+
+    def call(self, *arguments, status=0, **environment):
+        done = subprocess.run(
+            [PROGRAM, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHON": sys.executable, **environment},
+        )
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_what_export_writes_is_read(self):
+        small = "model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 train.steps=40 train.warmup=5"
+        small += (
+            " train.val_every=10 record.spectra_every=10 device.threads=1 record.path=run.h5 preset=muonclip qk_clip.tau=2"
+        )
+        self.call("run", "--quiet", *small.split())
+        series = [
+            "loss",
+            "val_loss",
+            "lr",
+            "grad_norm",
+            "attn/max_logit",
+            "attn/max_abs_logit",
+            "attn/entropy",
+            "qk_clip/gamma",
+            "head_q/spectral_norm",
+        ]
+        run = maxlogit.open("run.h5")
+        for form in ("csv", "tsv", "columns"):
+            self.write("all." + form, self.call("export", "run.h5", *series, f"--format={form}"))
+            again = self.imported("all." + form, form="csv")
+            for name in series:
+                np.testing.assert_array_equal(again[name].steps, run[name].steps)
+                np.testing.assert_allclose(again[name].values, run[name].values, rtol=1e-6)
+                self.assertEqual(again[name].axes, run[name].axes)
+        for name in series:
+            self.write("one.csv", self.call("export", "run.h5", name))
+            self.assertEqual(self.imported("one.csv")[name].unit, run[name].unit)
+        for arm in "ab":
+            for seed in "12":
+                self.call(
+                    "import",
+                    "all.csv",
+                    "--set",
+                    f"optimizer={arm}",
+                    "--set",
+                    f"train.seed={seed}",
+                    "-o",
+                    f"arms/{arm}{seed}.h5",
+                )
+        self.assertRegex(
+            self.call("compare", "arms", "optimizer=a", "optimizer=b", "--of", "loss:last"), r"B - A  *0 .*n=2 pairs"
+        )
+        self.assertRegex(self.call("show", "arms", "--by", "optimizer", "--of", "peak"), r"(?m)^a  *2 ")
+        self.assertRegex(self.call("note", "arms/a1.h5"), "imported from all.csv")
+        self.assertRegex(self.call("resume", "arms/a1.h5", status=2), "another program")
+        self.call("report", "arms/a1.h5", "run.h5", "-o", "page")
+        peak = [self.call("show", name, "--of", "peak").splitlines()[-1].split()[-2] for name in ("run.h5", "arms/a1.h5")]
+        self.assertEqual(*peak)
+
+    def test_missing_values_and_nan_are_told_apart(self):
+        text = "step,l0.h0.max_logit,l0.h1.max_logit\n0,1,2\n1,,7\n2,3,5\n3,4,\n"
+        self.call("import", self.write("gap.csv", text), "--set", "train.lr=nan")
+        metrics = "peak,last,attn/max_logit:all:min,attn/max_logit:all:median,attn/max_logit:all:above=6"
+        self.assertRegex(self.call("show", "gap.h5", "--csv", "--of", metrics), ",7,4,1,3.5,1")
+        self.assertNotRegex(self.call("show", "gap.h5"), "(?i)nan")
+        self.assertEqual(
+            re.sub("(?s)^.*?\n(?=0)", "", self.call("export", "gap.h5", "attn/max_logit", "--format=csv")),
+            text.split("\n", 1)[1],
+        )
+        for comparison in ("<=1", ">=1", "<1", ">1"):
+            self.call("show", "gap.h5", "--where", "train.lr" + comparison, status=2)
+        self.call("import", self.write("gap.csv", text + "4,nan,1\n"), "--overwrite")
+        self.assertRegex(self.call("show", "gap.h5", "--csv", "--of", "peak"), "(?i)nan")
+
+    def test_rows_of_series_with_other_steps(self):
+        self.call("import", self.write("v.csv", "step,a,val_b,c,val_d\n1,1,,,\n2,1,2,,3\n3,1,,2,\n4,1,2,3,4\n"))
+        rows = self.call("export", "v.h5", "a", "val_b", "c", "val_d").splitlines()[-4:]
+        self.assertEqual(rows, ["1 1 NaN NaN NaN", "2 1 2 NaN 3", "3 1 NaN 2 NaN", "4 1 2 3 4"])
+        self.assertEqual(self.call("export", "v.h5", "val_b").splitlines()[-2:], ["2 2", "4 2"])
+
+    def test_series_of_other_sizes(self):
+        for n, columns in enumerate(("l0.h0.max_logit", "l0.h0.max_logit,l0.h1.max_logit")):
+            self.call("import", self.write(f"m{n}.csv", f"step,{columns}\n1{',2' * (n + 1)}\n"), "--set", "optimizer=x")
+        told = self.call("export", "m0.h5", "m1.h5", "attn/max_logit", "--band", "--by", "optimizer", status=2)
+        self.assertRegex(told, "m1.h5: its columns differ from those of m0.h5")
+
+    def test_options_files_and_exit_statuses(self):
+        text = "step,loss\n0,1\n1,2\n"
+        self.write("a.csv", text)
+        self.assertRegex(self.call("import", "a.csv", "-n"), "--map loss=loss\n$")
+        self.assertFalse(Path("a.h5").exists())
+        self.assertRegex(self.call("import", "a.csv", "--data", "my text"), "a.h5\n$")
+        self.assertRegex(self.call("import", "a.csv", status=2), "a.h5 exists; --overwrite")
+        self.call("import", "a.csv", "--overwrite", "--keep-later", "--form=csv", "--decimal=.", "--tag", "a.csv=val")
+        self.has(maxlogit.open("a.h5"), "val_loss", {0: 1, 1: 2})
+        self.assertRegex(self.call("import", status=2), "which logs")
+        self.write("-x.csv", text)
+        self.call("import", "--", "-x.csv")
+        done = subprocess.run(["bash", "-c", f'"{PROGRAM}" import <(cat a.csv) -o pipe.h5'], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        os.mkdir("full")
+        os.chmod("full", 0o500)
+        if os.geteuid():
+            self.call("import", "a.csv", "-o", "full/a.h5", status=1)
+
+    def test_python_or_the_package_is_missing(self):
+        self.write("a.csv", "step,loss\n0,1\n")
+        self.assertRegex(
+            self.call("import", "a.csv", PYTHON="/nowhere", status=2), "^maxlogit: import needs Python, .*install .*\n$"
+        )
+        self.write("python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+        os.chmod("python", 0o755)
+        self.assertRegex(
+            self.call("import", "a.csv", PYTHON=f"{self.folder}/python", status=2),
+            "^maxlogit: import needs numpy, .*install .*\n$",
+        )
+        os.mkdir("empty")
+        told = self.call("import", "a.csv", MAXLOGIT_PYTHON=f"{self.folder}/empty", PYTHONPATH="", status=2)
+        self.assertRegex(told, "^maxlogit: import needs the Python package maxlogit .*make install.*\n$")
+        for name in ("json.py", "numpy.py", "maxlogit.py", "sitecustomize.py"):
+            self.write(name, "open('RAN', 'w')")
+        self.call("import", "a.csv", PYTHONPATH=".:")
+        self.assertFalse(Path("RAN").exists(), "something of the current folder ran")
+
+
+def line(example):
+    """The first line of an example that has numbers, for a cell of the manual."""
+    first = next(x for x in re.split("[\r\n]", re.sub(r"\x1b\[[0-9;]*m", "", example)) if re.search(r"\d", x)).strip()
+    return (first if len(first) < 90 else first[:90].rsplit(" ", 1)[0] + " ..").replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    unittest.main()
