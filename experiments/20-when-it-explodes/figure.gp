@@ -7,7 +7,7 @@ array kind[2] = ["adam", "muon"]; array rest[2] = ["", ""]; array note[2] = ["",
 load style
 set multiplot
 N = int(steps)
-set label 100 "{/:Bold Without weight decay, max logits grow without bound: Muon's like t, Adam's like √t}" at screen 0.03,0.945 font ",17" tc rgb ink
+set label 100 "{/:Bold Without weight decay Muon's max logits grow like t, Adam's like √t}" at screen 0.03,0.945 font ",17" tc rgb ink
 set label 101 "Copy task, 2 layers, 4 heads, width 64, constant rate; updates of one size (RMS). Largest logit on the probe batch. Bands, bars: lowest to highest seed." \
     at screen 0.03,0.89 font ",10.5" tc rgb soft
 set tmargin at screen 0.79; set bmargin at screen 0.14
@@ -26,8 +26,8 @@ unset label 100; unset label 101; unset key
 
 set lmargin at screen 0.37; set rmargin at screen 0.63
 set label 1 "largest head, mean over seeds  [nat]" at graph 0,1.05 font ",13" tc rgb ink
-set logscale xy; set xrange [N / 80.0 : N]; set yrange [*:*]
-set xtics (N / 80, N / 27, N / 8, 3 * N / 8, N); set ytics (3, 10, 30, 100, 300, 1000, 3000)
+set logscale xy; set xrange [N / 90.0 : N]; set yrange [*:*]
+set xtics (10, 30, 100, 300, 1000, 3000, 10000); set ytics (3, 10, 30, 100, 300, 1000, 3000)
 set key at graph 0.03,0.98 left top Left reverse samplen 1.5 spacing 1.05 font ",10"
 plot for [i=1:words(arms)] curves index i-1 using 1:3:4 with filledcurves fc rgb hue(word(arms, i)) + 0xDD000000 notitle, \
      for [i=1:words(arms)] curves index i-1 using 1:2 with lines lw 1.8 lc rgb hue(word(arms, i)) title title_of(word(arms, i))
@@ -40,7 +40,7 @@ rows = STATS_records
 name_of(a) = (p = strstrt(a, "-"), base = p ? a[1:p-1] : a, tail = p ? a[p+1:*] : "", \
   (base eq "muonclip" ? "MuonClip" : title_of(base)).(tail eq "" ? "" : tail eq "noise" ? ", 10 % noise" : tail eq "decay" ? ", decay 0.1" : \
    tail eq "decay-0.01" ? ", decay 0.01" : tail eq "tuned" ? ", best rate" : ", ".tail))
-set yrange [rows + 0.5 : 0.5]; set xrange [*:*]; set xlabel "d ln S / d ln t"; set xtics 0.5
+set yrange [rows + 0.5 : 0.5]; set xrange [-0.2:2.6]; set xlabel "d ln S / d ln t"; set xtics 0.5
 set ytics () ; unset grid; set grid x lc rgb faint lw 0.7
 set arrow 1 from 1, graph 0 to 1, graph 1 nohead lc rgb soft dt 11 lw 1
 set arrow 2 from 0.5, graph 0 to 0.5, graph 1 nohead lc rgb soft dt 11 lw 1

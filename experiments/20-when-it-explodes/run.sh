@@ -5,6 +5,7 @@ builtin=1
 . "$(dirname "$0")/../lib.sh"
 
 sweep arms.conf
+SEEDS=${SEEDS:-2}
 tuned rates
 
 steps=$("$maxlogit" show --json --parameters "$dir" | jq -r '.[0].parameters["train.steps"]')

@@ -31,7 +31,11 @@ function denied(word) { return word == "holds" ? "refuted here" : word == "refut
 function within(d) {
   return lo == "-" ? "few seeds" : lo > -d && hi < d ? "holds" : lo > d || hi < -d ? "refuted here" : lo > 0 || hi < 0 ? "differs, size open" : "inconclusive"
 }
-function line(number, what, m, interval, word) { printf "%-3s %-58s %7.3f %-18s %s\n", number, what, m, interval, word }
+function line(number, what, m, interval, word,   t) {
+  t = sprintf("%-3s %-58s %7.3f %-18s %s", number, what, m, interval, word)
+  sub(/ +$/, "", t)
+  print t
+}
 # B - A of column c, predicted above d, or with sign -1 below -d; "not": at most d; "same": within d.
 function predict(number, what, a, b, c, d, kind,   m, told, word) {
   if (!(a in runs) || !(b in runs)) return
@@ -73,6 +77,13 @@ END {
   if (runs["muonclip"])
     printf "%-3s %-58s %7s %-18s %s\n", "6", "runs with a clip in the last tenth, no decay: more than half", acting " of " runs["muonclip"], "",
       (acting > runs["muonclip"] / 2 ? "holds" : "refuted here")
+  for (k = 1; k <= 2; k++) {
+    a = k == 1 ? "muonclip" : "muonclip-decay"
+    if (!(a in runs)) continue
+    m = 1 - of_arm(a, LATE)
+    if (lo != "-") { t = 1 - lo; lo = 1 - hi; hi = t }
+    line("", "share of heads and steps clipped, last tenth, " (k == 1 ? "no decay" : "decay 0.1"), m, told_interval("%.3f"), "")
+  }
   # less clipping late: a larger share without
   for (i = 1; i <= runs["muonclip-decay"]; i++) {
     s = seed["muonclip-decay", i]
