@@ -342,7 +342,7 @@ static void effect_text(const struct comparison *c, char out[120])
 {
   const struct measure m = {c->effect.n, 0, 0, c->effect.mean, c->effect.lo, c->effect.hi};
   measure_text(&m, out);
-  if (c->holm < 0.05) strcat(out, " *");
+  if (c->holm < 0.05) snprintf(out + strlen(out), 120 - strlen(out), " *");
 }
 
 static void print_against(const struct against *x, int csv)

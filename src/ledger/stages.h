@@ -58,9 +58,9 @@ struct judgement {
 /* What n effects say (differences, or logarithms of ratios) of a prediction with a margin `matters` > 0 in the same
    units, at a stage from 0; `last`: no further one comes. A NaN settles nothing. */
 struct judgement judge(const struct effect *, int n, enum prediction, double matters, int stage, int last);
-/* The same of shares: an effect is 1 where only the second run of a pair shows what is counted, -1 where only the first
-   does, else 0. Of either share Clopper and Pearson's limit (Biometrika 26, 1934) at half the error; their difference is
-   then exact, if wide. */
+/* The same for shares of runs: an effect is 1 if only the second run of a pair shows the event, -1 if only the first
+   does, else 0. Each share has the limit of Clopper and Pearson (Biometrika 26, 1934) at half the error, so that their
+   difference misses with at most the whole error. */
 struct judgement judge_shares(const struct effect *, int n, enum prediction, double matters, int stage,
                               int last);
 /* Of an identity: is it so in every pair? Its interval is from the least to the largest. */
