@@ -42,11 +42,13 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   t->data.source = source;
   t->data.loss_floor = NAN;
   const struct data_options *shared = config_section(t->config, "data");
-  if (shared->label_noise > 0 && (m->mtp || t->record.batches)) /* a module's inputs are the main head's targets */
+  if (shared->label_noise > 0 &&
+      (m->mtp || t->record.batches)) /* a module's inputs are the main head's targets */
     return error_set(e, STATUS_USAGE, "data.label_noise = %g: not together with %s", shared->label_noise,
                      m->mtp ? "model.mtp" : "record.batches, which stores tokens and no labels");
   t->data.label_noise = shared->label_noise;
-  int status = source->init(&t->data, shared, config_section(t->config, t->top->data), m->context + m->mtp, 0, e);
+  int status =
+    source->init(&t->data, shared, config_section(t->config, t->top->data), m->context + m->mtp, 0, e);
   if (status) {
     t->data.source = NULL; /* it has cleaned up after itself */
     return status;
