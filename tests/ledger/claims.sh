@@ -143,7 +143,7 @@ printf '# Cures\n\nBy hand.\n' > "$dir/old/04-cures/README.md"
 claims C-18 -q --readme "$dir/new" > /dev/null || fail "readme"
 claims C-18 -q --readme "$dir/old" > /dev/null || fail "readme"
 for f in "$dir/new" "$dir/old"; do
-  grep -q '^| C-18: .* | \*\*[a-z ]*\*\*: .* | equal rate: learning rate 0.03, weight decay 0.1, 600 steps | ' "$f/04-cures/README.md" && grep -q '[0-9a-f]\{12\} [0-9a-f]\{12\}' "$f/04-cures/README.md" || fail "$f"
+  grep -q '^| C-18: .* | \*\*[a-z ]* (lr 0.03)\*\*: .* | equal rate: learning rate 0.03, weight decay 0.1, 600 steps | ' "$f/04-cures/README.md" && grep -q '[0-9a-f]\{12\} [0-9a-f]\{12\}' "$f/04-cures/README.md" || fail "$f"
 done
 grep -q '^By hand' "$dir/old/04-cures/README.md" || fail "what was written by hand is lost"
 echo 'At the end.' >> "$dir/old/04-cures/README.md"
