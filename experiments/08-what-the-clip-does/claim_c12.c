@@ -15,9 +15,9 @@ const struct claim claim_c12 = {
   .prediction = PREDICT_LESS,
   .matters = 1,
   .control = {{"spikes", 0, 0}, {"clips", 1, 0}},
-  .revised =
-    "no run had a spike, with the clip or without, and that was called refuted: a control asks for spikes "
-    "without the clip, and for a clip that acted",
+  .revised = "one run of 24 had a spike without the clip, and one with it, and that was called refuted: a "
+             "control asks "
+             "for spikes without the clip, and for a clip that acted",
   .refute = "as many spikes (train.spike) with the clip as without, to within one a run",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "1101 to 1124, under the former claim: the control was added after they were seen.",
 };

@@ -270,6 +270,10 @@ class Found(InFolder):
                 if said:
                     self.assertRegex(said[0], r"1 \(ByHand\) has a softmax of products.*maxlogit\.torch\.see")
 
+    def test_layer_1_is_not_around_layer_10(self):
+        for inner, outer, wanted in (("h.10", "h.1", False), ("h.1.attn", "h.1", True), ("h.1", "h.1", True), ("h.1", "", True)):
+            self.assertEqual(_attention._is_around(inner, outer), wanted, (inner, outer))
+
     def test_errors_are_said_once(self):
         model = Nano()
         for on_error in ("warn", "raise"):

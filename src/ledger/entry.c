@@ -132,7 +132,7 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
     buffer_add(b, "rates that are known better than by a factor of %.3g", TUNING_FACTOR);
   else if (j->verdict == VERDICT_FEW_SEEDS)
     buffer_add(b, "%d pairs more at least", stage_seeds[1] - n);
-  else if (j->settled && x->claim->contrast == CONTRAST_SHARE)
+  else if (j->settled && x->claim->contrast == CONTRAST_SHARE && !isnan(j->p))
     buffer_add(b, "pairs that differ the other way");
   else if (j->settled && j->verdict != VERDICT_INCONCLUSIVE && isnan(j->pairs))
     buffer_add(b, "%d more of the %d pairs on the other side", j->spare + 1, n);

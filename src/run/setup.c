@@ -53,6 +53,10 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
     t->data.source = NULL; /* it has cleaned up after itself */
     return status;
   }
+  if (t->data.label_noise > 0 && t->data.vocab < 2)
+    return error_set(e, STATUS_USAGE,
+                     "data.label_noise = %g: %s has one symbol, and no other to replace it by",
+                     t->data.label_noise, t->data.description);
   if (t->origin && t->origin->data_content != t->data.content)
     return error_set(e, STATUS_USAGE, "%s: not the data of this run (%s now): another content",
                      strcmp(t->top->data, "bytes") ? "data" : "data.path", t->data.description);

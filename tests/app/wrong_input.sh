@@ -217,6 +217,11 @@ MAXLOGIT_KERNELS=none "$program" run -q train.steps=1 model.width=16 model.heads
   fail "kernels that are none: $(cat "$err")"
 # shellcheck disable=SC2086
 "$program" run -q $tiny data=markov data.path=done.h5 record.path=chain.h5 2> "$err" && grep -q 'data.path has no effect: data = markov reads no file' "$err" || fail "a text that is not read: $(cat "$err")"
+printf '%2000s' '' > blank.txt
+# shellcheck disable=SC2086
+"$program" run -q $tiny data.path=blank.txt data.label_noise=0.1 record.path=blank.h5 2> "$err"
+[ $? -eq 2 ] && grep -q 'data.label_noise = 0.1: .* has one symbol' "$err" || fail "noise of one symbol: $(cat "$err")"
+rm -f blank.txt
 long=$(printf 'a/%.0s' $(seq 2500))x.h5
 for command in watch rerun resume show note; do
   "$program" $command "$long" > "$out" 2> "$err" < /dev/null

@@ -423,6 +423,8 @@ static int check_options(struct options *r, struct error *e)
             : r->dead >= 0                                      ? FORM_DEAD
             : r->group || r->baseline || r->chosen.selection.by ? FORM_GROUPS
                                                                 : FORM_RUNS;
+  if (r->baseline && r->form > FORM_GROUPS)
+    return error_set(e, STATUS_USAGE, "show --baseline: not with --parameters, --events, --why or --dead");
   if (r->baseline && !r->of) r->of = "val,peak,last,clips";
   if (r->baseline && r->mean >= 0)
     return error_set(e, STATUS_USAGE, "show --mean: not with --baseline, whose means follow from the metric");

@@ -475,11 +475,15 @@ def count_softmax(args: Any, kwargs: Any) -> None:
         threads.own.by_hand[_owner(at.place)[1]] += _of_products(args[0] if args else kwargs["input"])
 
 
+def _is_around(inner: str, outer: str) -> bool:
+    return not outer or f"{inner}.".startswith(f"{outer}.")
+
+
 def warn_by_hand(attention: Attention) -> None:
     """After a pass: a module has a softmax of its own, and neither there nor around it were its queries and keys seen."""
     counts = threads.own.by_hand
     for name in +counts:
-        seen = sum(n for other, n in (-counts).items() if f"{name}.".startswith(other) or f"{other}.".startswith(name))
+        seen = sum(n for other, n in (-counts).items() if _is_around(name, other) or _is_around(other, name))
         if counts[name] > seen:
             warn_once(
                 attention,
