@@ -357,6 +357,20 @@ class Tables(Importing):
         self.has(run, "a", {0: 1, 1: 2})
         self.has(run, "b", {2: 3})
 
+    def test_a_run_that_diverges_keeps_its_nan(self):
+        losses = ["4.0", "NaN", "NaN", "NaN", "3.9", "NaN", "NaN"]
+        rows = "".join(f'{{"step": {i}, "loss": {x}, "lr": 1}}\n' for i, x in enumerate(losses))
+        self.has(self.imported(self.write("a.jsonl", rows)), "loss", {i: float(x) for i, x in enumerate(losses)})
+        printed = "".join(f"step {i}, loss: {x}, lr: 0.1\n" for i, x in enumerate(losses))
+        self.has(self.imported(self.write("a.log", printed)), "loss", {i: float(x) for i, x in enumerate(losses)})
+
+    def test_numbers_as_torch_and_germans_print_them(self):
+        text = "{'loss': tensor(2.), 'step': 1}\n{'loss': tensor(1.5), 'step': 2}\n"
+        self.has(self.imported(text), "loss", {1: 2, 2: 1.5})
+        self.refused("'0,123' is no number", self.write("comma.csv", "step;loss\n0;3,512\n1;0,123\n"))
+        self.imported(self.write("a.log", "step:9/50 train_loss:10.9\nstep:10/50 train_loss:1"))
+        self.assertRegex(self.err, "the last line has no end")
+
     def test_fast_and_slow_reading_agree(self):
         random.seed(1)
         cell = lambda: random.choice(["", "nan", "-inf", "1e-3", "7", "-2.5", "1.5e+10", ".5", "Infinity"])  # noqa: E731

@@ -155,6 +155,24 @@ class Recording(InFolder):
         self.assertEqual(run["x"].values.tolist(), [[0, 1], [1, 1], [2, 1]])
         self.assertEqual([(e.step, e.kind, e.head) for e in run.events], [(n, "clip", 1) for n in range(3)])
 
+    def test_rows_at_once_follow_and_are_followed(self):
+        with maxlogit.Recorder("a.h5") as recorder:
+            recorder.log(0, loss=1, lr=9)
+            with self.assertRaisesRegex(maxlogit.UsageError, "steps are whole numbers"):
+                recorder.log_rows({"loss": ([0.5, 1.5], [1.0, 2.0])})
+            with self.assertRaisesRegex(maxlogit.UsageError, "a row of step 0 after one of step 0"):
+                recorder.log_rows({"loss": ([0], [5.0])})
+            recorder.log_rows({"loss": ([1], [2.0]), "lr": ([1], [8.0])})
+            recorder.log(1, loss=3)
+        run = maxlogit.open("a.h5")
+        self.assertEqual((run["loss"].values.tolist(), run["lr"].values.tolist()), ([1, 3], [9, 8]))
+        with maxlogit.Recorder("b.h5", whole=True) as recorder:
+            recorder.log(0, loss=1)
+            recorder.log(1, loss=2)
+            with self.assertRaisesRegex(maxlogit.UsageError, "step 1 has its row"):
+                recorder.log(1, loss=3)
+        self.assertEqual(maxlogit.open("b.h5")["loss"].values.tolist(), [1, 2])
+
     def test_more_axes(self):
         value = np.arange(24.0).reshape(2, 3, 4)
         with maxlogit.Recorder(self.path) as recorder:

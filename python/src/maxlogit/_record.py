@@ -289,6 +289,8 @@ class Recorder:
         if self._writes():
             kinds = {self._definitions[name][1] for name in self._row}
             if again and kinds & {self._definitions[name][1] for name in self._last_row}:
+                if self._whole:
+                    raise library.UsageError(f"step {step} has its row; a file written as a whole keeps the first")
                 self._row = {**self._last_row, **self._row}
                 self._go_back(step)
             else:
@@ -310,8 +312,13 @@ class Recorder:
         the rows that are there; nothing is forwarded."""
         kept = []
         for name, (steps, values) in rows.items():
-            steps = np.ascontiguousarray(steps, np.int64)
+            whole = np.ascontiguousarray(steps, np.int64)
+            if not np.array_equal(whole, steps):
+                raise library.UsageError(f"{name}: steps are whole numbers")
+            steps = whole
             values = _number_of(name, values)
+            if len(steps) and self._logs and steps.ndim == 1 and steps[0] <= self.last_step:
+                raise library.UsageError(f"{name}: a row of step {steps[0]} after one of step {self.last_step}: steps grow")
             if steps.ndim != 1 or values.shape[:1] != steps.shape or not (np.diff(steps, prepend=-1) > 0).all():
                 raise library.UsageError(f"{name}: values {values.shape} at steps {steps.shape}: one row per step, growing")
             if name not in self._series:
@@ -322,6 +329,11 @@ class Recorder:
         if self._writes():
             blocks = [library.Block(n, len(steps), steps.ctypes.data, values.ctypes.data) for n, steps, values in kept]
             library.call("record_blocks", self._handle, (library.Block * len(blocks))(*blocks), len(blocks))
+            last = max((steps[-1] for _, steps, _ in kept if len(steps)), default=None)
+            if last is not None:
+                ends = zip(rows, kept)
+                self._last_row = {name: np.array(v[-1]) for name, (_, at, v) in ends if len(at) and at[-1] == last}
+                self._last_events = []
         self._logs = True
 
     def _go_back(self, step: int) -> None:

@@ -42,7 +42,7 @@ static const struct command_option options[] = {
 /* Python is started without the current folder in its path. Folders of PYTHONPATH and of the user come last. */
 static const char start[] =
   "import os, site, sys\n"
-  "folder = sys.argv.pop(1)\n"
+  "code, folder = sys.argv.pop(1), sys.argv.pop(1)\n"
   "sys.path[:0] = [folder] if folder else []\n"
   "more = os.environ.get('PYTHONPATH', '').split(':') + [site.getusersitepackages()]\n"
   "sys.path += [p for p in more if p.startswith('/')]\n"
@@ -52,7 +52,7 @@ static const char start[] =
   "except ImportError:\n"
   "  system = '/usr/bin/python3'\n" /* the distribution's, where another one comes before it */
   "  if not os.environ.get('PYTHON') and os.access(system, os.X_OK) and sys.executable != system:\n"
-  "    os.execv(system, [system] + getattr(sys, 'orig_argv', ['', '--version'])[1:])\n"
+  "    os.execv(system, [system, '-I', '-B', '-c', code, code, folder] + sys.argv[1:])\n"
   "  refuse(f'numpy, which {sys.executable} does not have: install python3-numpy (apt) or numpy (pip), or "
   "name "
   "another Python in PYTHON')\n"
@@ -126,7 +126,7 @@ static int import(void *request, struct error *e)
   find_library(library);
   if (*library && !getenv("MAXLOGIT_LIBRARY")) add(&l, library);
   if (share_folder("python", "the Python package", "MAXLOGIT_PYTHON", NULL, folder, &none)) *folder = 0;
-  const char *const words[] = {python, "-I", "-B", "-c", start, folder};
+  const char *const words[] = {python, "-I", "-B", "-c", start, start, folder};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) add(&l, words[i]);
   add_options(&l, request);
   program_become(l.word);

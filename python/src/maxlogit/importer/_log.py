@@ -32,7 +32,7 @@ def number_of(text: str) -> Any:
     text = text.strip()
     if text.lower() in _NOTHING:
         return None
-    if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", text):
+    if re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", text):
         text = text.replace(",", "")
     try:
         return TEXT if "_" in text else float(text)

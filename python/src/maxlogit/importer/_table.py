@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import numpy as np
+import numpy.typing as npt
 
 from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder
@@ -36,9 +38,16 @@ class Series:
     def axes(self) -> tuple[str, ...]:
         return tuple(AXES[letter] for letter in self.letters)
 
-    def settle(self) -> None:
-        """Rows up to the last number: where fewer than half of them have one, the others are rows of other series."""
-        number = [~np.isnan(column.values.reshape(len(column.steps), -1)) for column, _ in self.sources]
+    def rows_of(self, which: Callable[[Floats], npt.NDArray[np.bool_]]) -> Floats:
+        """Steps with such a value."""
+        rows = [column.steps[which(column.values).reshape(len(column.steps), -1).any(axis=1)] for column, _ in self.sources]
+        return np.unique(np.concatenate(rows))
+
+    def settle(self, gaps: bool) -> None:
+        """Rows up to the last number: where fewer than half of them have one, the others are rows of other series. A nan
+        counts as a number unless it is a gap."""
+        is_there = _is_number if gaps else _is_present
+        number = [is_there(column.values).reshape(len(column.steps), -1) for column, _ in self.sources]
         some = [there.any(axis=1) for there in number]
         last = max((column.steps[there][-1] for (column, _), there in zip(self.sources, some) if there.any()), default=-1)
         counted = [column.steps <= last for column, _ in self.sources]
@@ -73,13 +82,34 @@ class Series:
         return out
 
 
+def _is_number(values: Floats) -> npt.NDArray[np.bool_]:
+    return ~np.isnan(values)
+
+
+def _is_present(values: Floats) -> npt.NDArray[np.bool_]:
+    return np.ascontiguousarray(values).view(np.uint64) != np.float64(MISSING).view(np.uint64)
+
+
+def _find_gaps(series: list[Series]) -> list[bool]:
+    """Whether a nan in a series is a gap, as pandas prints one: another series has a nan where this one has numbers, and
+    the other way round. The nan of a run that diverges stands alone."""
+    nan = [np.setdiff1d(s.rows_of(_is_present), s.rows_of(_is_number)) for s in series]
+    some = [i for i, steps in enumerate(nan) if len(steps)]
+    number = {i: series[i].rows_of(_is_number) for i in some}
+
+    def meet(i: int, k: int) -> bool:
+        return i != k and bool(np.isin(nan[i], number[k]).any() and np.isin(nan[k], number[i]).any())
+
+    return [len(nan[i]) > 0 and any(meet(i, k) for k in some) for i in range(len(series))]
+
+
 def _split(column: Column) -> list[Column]:
     """A list's elements as columns of their own."""
     parts = []
     for at in np.ndindex(column.values.shape[1:]):
         part = Column(column.prefix, column.name + ":" + "".join(f"{x}{n}" for x, n in zip("lh", at)))
         values = column.values[(slice(None), *at)]
-        there = values.view(np.uint64) != np.float64(MISSING).view(np.uint64)
+        there = _is_present(values)
         part.steps, part.values, part.unit = column.steps[there], values[there], column.unit
         parts.append(part)
     return parts
@@ -200,8 +230,8 @@ def series_of(columns: list[Column], rules: list[Rule], units: Mapping[str, str]
     series = list(_grouped(placed).values())
     _part_names(series)
     _find_sizes(series)
-    for s in series:
-        s.settle()
+    for s, gaps in zip(series, _find_gaps(series)):
+        s.settle(gaps)
         in_nats = any(part in s.name for part in ("loss", "logit", "attn/entropy"))
         s.unit = units.get(s.name) or s.unit or ("nat" if in_nats else "1")
     _drop_last(series)
@@ -226,7 +256,8 @@ def described(series: list[Series], steps: str, settings: Mapping[str, str]) -> 
         pattern = s.pattern.replace("\\", "\\\\").replace(",", "\\,")
         rules.append(s.name + (f"[{','.join(s.letters)}]" if s.letters else "") + "=" + pattern)
     lines += [f"{key} = {value}" for key, value in settings.items()]
-    return "\n".join([*lines, f"--map {shlex.quote(','.join(rules))}"])
+    text = "\n".join([*lines, f"--map {shlex.quote(','.join(rules))}"])
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", "?", text)
 
 
 def write(

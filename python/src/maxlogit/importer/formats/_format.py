@@ -74,7 +74,7 @@ class Format:
 
 NUMBER = (
     r"(?:np\.\w+\(|tensor\()?(?P<value>[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-    r"|[-+]?(?:nan|inf)\b|None\b|N/A)"
+    r"|[-+]?(?i:nan|inf(?:inity)?)\b|None\b|N/A)"
 )
 
 

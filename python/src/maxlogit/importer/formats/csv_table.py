@@ -115,10 +115,10 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
     if len(between) != lines * width or not (code[between[width - 1 :: width]] == 10).all():
         return False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # what a text brings about, which is read again
+        warnings.simplefilter("error", DeprecationWarning)  # what a text brings about, which is read again
         try:
             numbers = np.fromstring(chunk.translate(bytes.maketrans(separator + b"\n", b"  ")).decode("ascii"), sep=" ")
-        except ValueError:
+        except (ValueError, DeprecationWarning):
             return False
     if numbers.size != lines * width:
         return False

@@ -22,7 +22,9 @@ def _token(match: Any) -> str:
     text = match[0]
     if text[0] == "'":
         return json.dumps(ast.literal_eval(text))
-    return text if text[0] == '"' else _WORDS.get(text) or python_as_json(match[1])
+    if match[1] is None:
+        return text if text[0] == '"' else _WORDS[text]
+    return re.sub(r"(\d)\.(?![\d])", r"\1.0", python_as_json(match[1]))  # torch prints 2.
 
 
 def python_as_json(text: str) -> str:

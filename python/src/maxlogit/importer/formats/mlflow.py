@@ -17,6 +17,8 @@ def _texts(folder: str) -> dict[str, str]:
         folders.sort()
         for file in sorted(files):
             path = os.path.join(at, file)
+            if os.path.islink(path):
+                continue  # it may lead to any file
             out[os.path.relpath(path, folder)] = Source(path).text
     return out
 

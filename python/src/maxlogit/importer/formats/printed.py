@@ -50,6 +50,8 @@ def read_lines(source: Source, log: Log, formats: list[Format]) -> None:
                 log.put(row.step, row.values, prefix, line=number)
                 log.step_found = log.step_found or "(printed)"
             break
+    if re.search(r"[\d.eE+-]\Z", source.text):
+        log.say("the last line has no end: its last number may be cut")
     tqdm.settle(state)
 
 
