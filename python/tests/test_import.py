@@ -13,6 +13,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import unittest
 import zipfile
 from pathlib import Path
@@ -363,6 +364,14 @@ class Tables(Importing):
         self.has(self.imported(self.write("a.jsonl", rows)), "loss", {i: float(x) for i, x in enumerate(losses)})
         printed = "".join(f"step {i}, loss: {x}, lr: 0.1\n" for i, x in enumerate(losses))
         self.has(self.imported(self.write("a.log", printed)), "loss", {i: float(x) for i, x in enumerate(losses)})
+
+    def test_long_lines_take_no_longer_than_short_ones(self):
+        bars = "100%| it/s " + "abc 12 " * 8000
+        other = "step 2 " + "a" * 60000
+        for line in (bars, other, "x = " * 20000):
+            began = time.process_time()
+            self.run_importer("--output=none.h5", "--dry-run", self.write("a.log", f"step 1 loss=2.5\n{line}\nstep 2 loss=2\n"))
+            self.assertLess(time.process_time() - began, 20)
 
     def test_numbers_as_torch_and_germans_print_them(self):
         text = "{'loss': tensor(2.), 'step': 1}\n{'loss': tensor(1.5), 'step': 2}\n"

@@ -9,7 +9,7 @@ from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 _LINE = Lines(
     "",
     r"(?i)\b(?:global[_ ]?)?(?:step|iter|iteration)s?\b\W{0,3}(?P<step>\d+)\b(?![.%])",
-    r"(?P<name>[A-Za-z_][\w/.@-]*(?: [A-Za-z_][\w/.@-]*)?)\s*[=:]\s*NUMBER",
+    r"(?<![\w/.@-])(?P<name>[A-Za-z_][\w/.@-]{0,95}(?: [A-Za-z_][\w/.@-]{0,95})?)\s{0,8}[=:]\s{0,8}NUMBER",
 )
 
 

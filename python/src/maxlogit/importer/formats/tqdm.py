@@ -11,7 +11,7 @@ from maxlogit.importer._log import whole
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
-    r"(?P<about>[^|\r]*?):?\s*(?:\d+%\s*\|[^|]*\|\s*)?(?P<at>\d+)(?:/(?P<of>\d+)|/\?|it)? "
+    r"(?P<about>[^|\r]{0,200}?):?\s*(?:\d+%\s*\|[^|]*\|\s*)?(?P<at>\d+)(?:/(?P<of>\d+)|/\?|it)? "
     r"\[[\d:]+(?:<[\d:?]+)?, +[\d.?]+ ?\w*/\w+(?P<rest>[^\]]*)\]"
 )
 _PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]*)=NUMBER")
