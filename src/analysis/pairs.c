@@ -209,6 +209,13 @@ char *pairs_difference(const struct pair *pairs, int count)
   return text.text;
 }
 
+const char *contrast_name(enum contrast contrast)
+{
+  static const char *const names[] = {
+    [CONTRAST_DIFFERENCE] = "difference", [CONTRAST_RATIO] = "ratio", [CONTRAST_SHARE] = "share"};
+  return names[contrast];
+}
+
 /* --- what they say -------------------------------------------------------------------------------------- */
 
 static const struct measured *value_of(const struct arm_values *arm, const struct run *run, int metric)

@@ -33,6 +33,7 @@ enum contrast {
   CONTRAST_RATIO,      /* B / A, by logarithms */
   CONTRAST_SHARE       /* of claims: the share of B's runs above a level minus that of A's */
 };
+const char *contrast_name(enum contrast); /* "difference" */
 
 /* What pairs [0, count) say of a metric. The pairs that count have two finite values that count
    (metric_counts), above zero for a ratio, none censored. */

@@ -352,8 +352,7 @@ static void print_against(const struct against *x, int csv)
   int failed = 0, unfinished = 0;
   buffer_add(&b, "group" NEXT "runs" NEXT);
   for (int k = 0; k < t->metrics; k++) {
-    const char *name = t->metric[k].name,
-               *what = contrast_of(&t->metric[k]) == CONTRAST_RATIO ? "ratio" : "difference";
+    const char *name = t->metric[k].name, *what = contrast_name(contrast_of(&t->metric[k]));
     buffer_add(&b,
                csv ? "%s" NEXT "%s:%s" NEXT "%s:lo" NEXT "%s:hi" NEXT "%s:n" NEXT "%s:p_holm" NEXT
                    : "%s" NEXT "%s" NEXT,
@@ -407,8 +406,8 @@ static void json_against(const struct against *x)
       const struct comparison *c = &x->c[g * t->metrics + k];
       json_object_set_new(metrics, t->metric[k].name,
                           json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "contrast",
-                                    contrast_of(&t->metric[k]) == CONTRAST_RATIO ? "ratio" : "difference",
-                                    "baseline", json_interval(&c->a), "group", json_interval(&c->b), "effect",
+                                    contrast_name(contrast_of(&t->metric[k])), "baseline",
+                                    json_interval(&c->a), "group", json_interval(&c->b), "effect",
                                     json_interval(&c->effect), "p", json_known(!isnan(c->p), c->p), "p_holm",
                                     json_known(!isnan(c->holm), c->holm)));
     }

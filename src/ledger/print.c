@@ -154,8 +154,6 @@ static json_t *replicas_json(const struct entry *x)
 
 static json_t *entry_json(const struct ledger *l, const struct entry *x)
 {
-  static const char *const contrast_names[] = {
-    [CONTRAST_DIFFERENCE] = "difference", [CONTRAST_RATIO] = "ratio", [CONTRAST_SHARE] = "share"};
   const struct claim *c = x->claim;
   const struct judgement *j = &x->judgement;
   struct buffer settings = {0};
@@ -169,7 +167,7 @@ static json_t *entry_json(const struct ledger *l, const struct entry *x)
     "verdict", verdict_name(j->verdict), "reason", json_text(text), "sentence", json_text(c->sentence),
     "source", json_text(c->source), "experiment", json_text(x->question), "effect", interval_json(&e),
     "equal", equal_name(c->equal), "p", number_json(j->p), "p_holm", number_json(x->holm), "p_fdr",
-    number_json(x->fdr), "contrast", contrast_names[c->contrast], "predicted",
+    number_json(x->fdr), "contrast", contrast_name(c->contrast), "predicted",
     claim_compared(c) ? json_text(prediction_text(c, predicted, sizeof predicted)) : json_null(), "matters",
     claim_compared(c) ? json_number(c->matters) : json_null());
   REQUIRE(out);

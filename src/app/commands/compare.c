@@ -213,13 +213,13 @@ static json_t *line_json(const struct options *r, const struct compare_line *l)
     "s:o, s:o, s:s}",
     "metric", json_text(r->metric[l->metric].name), "by", *by ? json_text(by) : json_null(), "a",
     json_interval(&c->a), "b", json_interval(&c->b), "a_is", json_text(r->name[0]), "b_is",
-    json_text(r->name[1]), "contrast", r->contrast == CONTRAST_RATIO ? "ratio" : "difference", "effect",
-    json_interval(&c->effect), "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi",
-    number_json(c->bootstrap.hi), "p", number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks",
-    number_json(c->rank_p), "detectable", number_json(c->detectable), "equivalence_p",
-    number_json(c->equivalence), "pairs_diverged", c->diverged, "pairs_blown_up", c->blown_up,
-    "pairs_unfinished", c->unfinished, "pairs_left_out", c->left_out, "differ_in", differ_in,
-    "differ_in_shape", json_text(shape), "pairs", pairs, "no_partner", alone, "verdict", verdict(r, c));
+    json_text(r->name[1]), "contrast", contrast_name(r->contrast), "effect", json_interval(&c->effect),
+    "bootstrap_lo", number_json(c->bootstrap.lo), "bootstrap_hi", number_json(c->bootstrap.hi), "p",
+    number_json(c->p), "p_holm", number_json(c->holm), "p_signed_ranks", number_json(c->rank_p), "detectable",
+    number_json(c->detectable), "equivalence_p", number_json(c->equivalence), "pairs_diverged", c->diverged,
+    "pairs_blown_up", c->blown_up, "pairs_unfinished", c->unfinished, "pairs_left_out", c->left_out,
+    "differ_in", differ_in, "differ_in_shape", json_text(shape), "pairs", pairs, "no_partner", alone,
+    "verdict", verdict(r, c));
   REQUIRE(out);
   return out;
 }

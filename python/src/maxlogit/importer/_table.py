@@ -38,6 +38,9 @@ class Series:
     def axes(self) -> tuple[str, ...]:
         return tuple(AXES[letter] for letter in self.letters)
 
+    def has_nan(self) -> bool:
+        return any(bool((np.isnan(column.values) & _is_present(column.values)).any()) for column, _ in self.sources)
+
     def rows_of(self, which: Callable[[Floats], npt.NDArray[np.bool_]]) -> Floats:
         """Steps with such a value."""
         rows = [column.steps[which(column.values).reshape(len(column.steps), -1).any(axis=1)] for column, _ in self.sources]
@@ -93,14 +96,14 @@ def _is_present(values: Floats) -> npt.NDArray[np.bool_]:
 def _find_gaps(series: list[Series]) -> list[bool]:
     """Whether a nan in a series is a gap, as pandas prints one: another series has a nan where this one has numbers, and
     the other way round. The nan of a run that diverges stands alone."""
-    nan = [np.setdiff1d(s.rows_of(_is_present), s.rows_of(_is_number)) for s in series]
-    some = [i for i, steps in enumerate(nan) if len(steps)]
+    some = [i for i, s in enumerate(series) if s.has_nan()]
     number = {i: series[i].rows_of(_is_number) for i in some}
+    nan = {i: np.setdiff1d(series[i].rows_of(_is_present), number[i]) for i in some}
 
     def meet(i: int, k: int) -> bool:
         return i != k and bool(np.isin(nan[i], number[k]).any() and np.isin(nan[k], number[i]).any())
 
-    return [len(nan[i]) > 0 and any(meet(i, k) for k in some) for i in range(len(series))]
+    return [i in nan and any(meet(i, k) for k in some) for i in range(len(series))]
 
 
 def _split(column: Column) -> list[Column]:

@@ -87,7 +87,7 @@ def _chosen(source: Source, name: str) -> Format:
 
 
 def read(path: str, options: Any) -> list[Log]:
-    """What a file or a folder has; several logs where it has several that are told apart by their names."""
+    """What a file or a folder has; several logs where it has several that are distinguished by their names."""
     names = ["guess", *(format.name for format in FORMATS)]
     if options.form not in names:
         raise UsageError(f"import --form: '{options.form:.60}' is not one of {', '.join(names)}")

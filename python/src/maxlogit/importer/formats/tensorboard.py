@@ -125,7 +125,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
 
 
 def _folder(path: str, options: Any) -> Optional[list[Log]]:
-    """Event files of one folder follow each other; folders in it are told apart by their names."""
+    """Event files of one folder follow each other; folders in it are distinguished by their names."""
     logs = []
     for folder, folders, files in os.walk(path):
         folders.sort()
@@ -154,7 +154,7 @@ def _example(path: Path) -> None:
 
 FORMAT = Format(
     name="tensorboard",
-    what="event files of TensorBoard, or a folder of them; folders within it are told apart by their names",
+    what="event files of TensorBoard, or a folder of them; folders within it are distinguished by their names",
     file="runs",
     example=_example,
     wanted={"loss": {0: 3.5, 10: 2.5}, "attn/max_logit": {10: [None, 7]}},
