@@ -31,9 +31,13 @@ decades_format = page_width > 0 ? "%g" : "10^{%L}"   # exponents would be smalle
 
 # for a page of width and height pixels; an SVG's letters are a quarter smaller: for paper its frame is, too, and the
 # program writes its size in inches
+# A gnuplot without cairo (PyPI's) draws PNG by libgd and has no PDF.
+cairo = strstrt(GPVAL_TERMINALS, "pngcairo") > 0
+if (term eq "pdf" && !cairo) { exit error "this gnuplot has no terminal pdfcairo; png and svg work" }
 terminal(scale, svg_scale) = term eq "png" ? \
-    sprintf("set terminal pngcairo size %.10g,%.10g font '%s,13' fontscale %.10g linewidth %.10g pointscale %.10g butt enhanced", \
-            width * scale, height * scale, family, scale, 1.4 * scale, scale) : term eq "svg" ? \
+    sprintf("set terminal %s size %.10g,%.10g font '%s,13' fontscale %.10g linewidth %.10g butt enhanced%s", \
+            cairo ? "pngcairo" : "png truecolor", width * scale, height * scale, family, scale, 1.4 * scale, \
+            cairo ? sprintf(" pointscale %.10g", scale) : "") : term eq "svg" ? \
     sprintf("set terminal svg size %.10g,%.10g font '%s,%d' linewidth %.10g butt enhanced background 'white' standalone", \
             width * svg_scale, height * svg_scale, family, page_width > 0 ? 11 : 13, 1.4 * svg_scale) : term eq "pdf" ? \
     sprintf("set terminal pdfcairo size %.10gin,%.10gin font '%s,13' fontscale %.10g linewidth 0.7 pointscale 0.5 butt enhanced", \
