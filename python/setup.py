@@ -1,47 +1,72 @@
-"""The wheel carries libmaxlogit.so.1, so it is one of this kind of machine.
+"""The package carries the program, so a wheel is one of this kind of machine.
 
-The library is that of MAXLOGIT_LIBRARY (`make wheel` sets it), or of the folder above, where `make lib` is run if need be.
-Without a build, the package uses the installed library when it is imported; without that, too, it is not built. The library
-needs those that maxlogit needs (HDF5, OpenBLAS, LAPACKE, GSL, xxHash, Jansson); the wheel has none of them.
+Program, library, scripts of figures and the page come from what `make install` writes: below MAXLOGIT_STAGE, or else from
+the sources around this folder, which are configured and built if need be. Of an sdist they are in its folder `sources`.
 """
 
-import ctypes
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 from setuptools.dist import Distribution
 
-NAME = "libmaxlogit.so.1"
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # before setuptools 70.1
+    from wheel.bdist_wheel import bdist_wheel
+
+HERE = Path(__file__).resolve().parent
+TOP = next((folder for folder in (HERE / "sources", HERE.parent) if (folder / "configure.ac").is_file()), None)
 
 
-class BuildWithLibrary(build_py):
+def command(*words: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    try:
+        subprocess.run(words, cwd=TOP, check=True, env=environment, stdout=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError) as problem:
+        raise SystemExit(
+            f"maxlogit: its program cannot be built here ({problem}). `./bootstrap build` in the root folder of the sources "
+            "installs what is missing; a wheel that has all parts needs no compiler"
+        ) from None
+
+
+def installed(folder: str) -> Path:
+    """The folder with bin/maxlogit below which `make install` has put it."""
+    if TOP is None:
+        raise SystemExit("maxlogit: this folder is without the program's sources: install from the root folder, or an sdist")
+    if not (TOP / "Makefile").is_file():
+        if not (TOP / "configure").is_file():
+            command("autoreconf", "-i")
+        command("sh", "./configure", "-q", "--without-cuda", "--without-mpi")
+    command("make", "-s", f"-j{os.cpu_count() or 1}", "install-strip", f"DESTDIR={folder}")
+    return next(Path(folder).rglob("bin/maxlogit")).parent.parent
+
+
+class BuildWithProgram(build_py):
     def run(self) -> None:
         super().run()
-        top = Path(__file__).resolve().parent.parent
-        places = [os.environ.get("MAXLOGIT_LIBRARY", ""), str(top / NAME)]
-        found = [Path(place) for place in places if place and Path(place).is_file()]
-        if not found and (top / "Makefile").is_file():  # configured, and not built yet
-            subprocess.run(["make", "-s", f"-j{os.cpu_count() or 1}", "-C", top, "lib"], check=True)
-            found = [top / NAME]
-        if found:
-            copy = Path(self.build_lib) / "maxlogit" / NAME
-            shutil.copyfile(found[0], copy)
-            if shutil.which("strip"):  # nine tenths are for a debugger
-                subprocess.run(["strip", "--strip-unneeded", copy], check=True)
-        else:
-            try:
-                ctypes.CDLL(NAME)
-            except OSError:
-                raise SystemExit(
-                    f"maxlogit: there is no {NAME} to put into the package. In the root folder of maxlogit's sources run "
-                    "`./bootstrap build` (packages, configure, build) or `./configure && make lib`, then install again; or set "
-                    "MAXLOGIT_LIBRARY to the library"
-                ) from None
-            self.warn(f"{NAME} is not here (`make lib` builds it): the installed one is used at run time")
+        package = Path(self.build_lib) / "maxlogit"
+        with tempfile.TemporaryDirectory() as folder:
+            stage = Path(os.environ.get("MAXLOGIT_STAGE") or installed(folder))
+            shutil.copy(stage / "lib" / "libmaxlogit.so.1", package)
+            # the Python package is beside it already
+            shutil.copytree(stage / "share/maxlogit", package / "_program/share/maxlogit", ignore=shutil.ignore_patterns("python"))
+            (package / "_program/bin").mkdir()
+            shutil.copy(stage / "bin/maxlogit", package / "_program/bin")
+            for library in (stage / "lib").glob("libscipy_openblas*"):  # of python/wheel.sh
+                (package / "_program/lib").mkdir(exist_ok=True)
+                shutil.copy(library, package / "_program/lib")
+
+
+class WithSources(sdist):
+    def make_release_tree(self, base_dir: str, files: list) -> None:
+        super().make_release_tree(base_dir, files)
+        command("make", "-s", "distdir", f"distdir={Path(base_dir).resolve() / 'sources'}")
 
 
 class OfThisMachine(Distribution):
@@ -49,15 +74,9 @@ class OfThisMachine(Distribution):
         return True
 
 
-try:
-    from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError:  # before setuptools 70.1
-    from wheel.bdist_wheel import bdist_wheel
-
-
 class AnyPython(bdist_wheel):
     def get_tag(self) -> tuple:
         return "py3", "none", super().get_tag()[2]
 
 
-setup(distclass=OfThisMachine, cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": AnyPython})
+setup(distclass=OfThisMachine, cmdclass={"build_py": BuildWithProgram, "bdist_wheel": AnyPython, "sdist": WithSources})

@@ -22,7 +22,7 @@ set -f # a pattern is theirs
 for test in $tests; do # in one process, whose imports take seconds
   "$found" -m unittest discover -s "$src/python/tests" -t "$src/python/tests" -p "$test" || status=1
 done
-# The wheel has the library: without the sources and MAXLOGIT_LIBRARY, the package uses its own.
+# The wheel has library and program: without the sources and MAXLOGIT_LIBRARY, the package uses its own.
 can_install='
 import setuptools
 try: import setuptools.command.bdist_wheel
@@ -35,7 +35,9 @@ if [ "$name" = python ] && "$found" -c "$can_install" 2>/dev/null; then
 import maxlogit, os
 assert os.path.samefile(maxlogit.library_path(), "there/maxlogit/libmaxlogit.so.1"), maxlogit.library_path()
 with maxlogit.Recorder("a.h5") as recorder: recorder.log(0, loss=1.5)
-assert maxlogit.open("a.h5")["loss"].values.tolist() == [1.5]') || { echo "the installed package does not work"; status=1; }
+assert maxlogit.open("a.h5")["loss"].values.tolist() == [1.5]' &&
+    printf 'step,loss\n0,2.5\n' >b.csv && PYTHONPATH=$dir/there there/bin/maxlogit import b.csv >/dev/null &&
+    PYTHONPATH=$dir/there there/bin/maxlogit export b.h5 loss | grep -qx '0 2.5') || { echo "the installed package does not work"; status=1; }
 elif [ "$name" = python ]; then
   echo "no pip with setuptools here: the package was not installed"
 fi
