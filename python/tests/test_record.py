@@ -156,7 +156,7 @@ class Recording(InFolder):
         self.assertEqual([(e.step, e.kind, e.head) for e in run.events], [(n, "clip", 1) for n in range(3)])
 
     def test_rows_at_once_follow_and_are_followed(self):
-        with maxlogit.Recorder("a.h5") as recorder:
+        with maxlogit.Recorder(self.folder / "a.h5") as recorder:
             recorder.log(0, loss=1, lr=9)
             with self.assertRaisesRegex(maxlogit.UsageError, "steps are whole numbers"):
                 recorder.log_rows({"loss": ([0.5, 1.5], [1.0, 2.0])})
@@ -164,14 +164,14 @@ class Recording(InFolder):
                 recorder.log_rows({"loss": ([0], [5.0])})
             recorder.log_rows({"loss": ([1], [2.0]), "lr": ([1], [8.0])})
             recorder.log(1, loss=3)
-        run = maxlogit.open("a.h5")
+        run = maxlogit.open(self.folder / "a.h5")
         self.assertEqual((run["loss"].values.tolist(), run["lr"].values.tolist()), ([1, 3], [9, 8]))
-        with maxlogit.Recorder("b.h5", whole=True) as recorder:
+        with maxlogit.Recorder(self.folder / "b.h5", whole=True) as recorder:
             recorder.log(0, loss=1)
             recorder.log(1, loss=2)
             with self.assertRaisesRegex(maxlogit.UsageError, "step 1 has its row"):
                 recorder.log(1, loss=3)
-        self.assertEqual(maxlogit.open("b.h5")["loss"].values.tolist(), [1, 2])
+        self.assertEqual(maxlogit.open(self.folder / "b.h5")["loss"].values.tolist(), [1, 2])
 
     def test_more_axes(self):
         value = np.arange(24.0).reshape(2, 3, 4)

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
-#undef __STDC_WANT_IEC_60559_TYPES_EXT__ /* config.h and OpenBLAS both define it; gcc 16 warns */
 #include <cblas.h>
 #include <pthread.h>
 #include <stdio.h>
