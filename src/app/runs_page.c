@@ -673,6 +673,7 @@ static char *tell_numbers(struct runs_page *p, int series, enum part part, const
 static const struct fixed {
   const char *name, *type;
 } fixed[] = {{"index.html", "text/html; charset=utf-8"},
+             {"draw.js", "text/javascript; charset=utf-8"},
              {"runs.js", "text/javascript; charset=utf-8"},
              {"runs.css", "text/css; charset=utf-8"},
              {"style.css", "text/css; charset=utf-8"},

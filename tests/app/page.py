@@ -119,7 +119,7 @@ def ask(path, method="GET", headers={}, raw=None, port=port):
 status, text, r = ask(f"/{token}/")
 check(status == 200 and "<canvas" in text and r.getheader("Content-Type").startswith("text/html"), f"the page: {status}")
 check("default-src 'none'" in (r.getheader("Content-Security-Policy") or "") and r.getheader("Referrer-Policy") == "no-referrer", "headers")
-for name in ("runs.js", "runs.css", "style.css"):
+for name in ("draw.js", "runs.js", "runs.css", "style.css"):
     status, text, _ = ask(f"/{token}/{name}")
     check(status == 200 and text == open(f"{page}/{name}").read(), f"{name}: {status}")
 def read_index(token, port):
@@ -362,7 +362,7 @@ def look(b, url, what):
       byId("series").selectedIndex = index.series.findIndex(s => s.name === "grad_norm"); byId("series").onchange()""")
     b.wait('plot.list.length === 4 && seriesNow().name === "grad_norm"')
     if what == "report": check(b.value("made") == 1, f"{what}: for another series the table was made {b.value('made')} times")
-    b.wait("heat && heat.d.n.length === 8")
+    b.wait("heads.heat && heads.heat.d.n.length === 8")
     b.value('document.getElementById("heads").focus()')
     for k in ("ArrowDown", "ArrowDown", "ArrowRight"): b.key(k)
     check(re.match(r"l0h1, .*step \d+: [0-9.]+", b.value('document.getElementById("headvalue").innerText')), f"{what}: mark: " + b.value('document.getElementById("headvalue").innerText'))
@@ -373,7 +373,7 @@ def look(b, url, what):
     # narrow and dark
     for width, dark in ((1200, False), (400, False), (400, True), (1200, True)):
         b.go(url, width, 900, dark)
-        b.wait("plot && plot.list.length === 2 && heat")
+        b.wait("plot && plot.list.length === 2 && heads.heat")
         check(b.value("document.documentElement.scrollWidth") <= width, f"{what}: at {width} px it is {b.value('document.documentElement.scrollWidth')} wide")
         light = sum(map(int, re.findall(r"\d+", b.value("getComputedStyle(document.body).backgroundColor"))[:3]))
         check((light < 200) == dark, f"{what}: paper {light} where the system is {'dark' if dark else 'light'}")
