@@ -14,6 +14,41 @@ function nearest(list, x) {
   return Math.abs(list[a] - x) <= Math.abs(list[b] - x) ? a : b
 }
 
+const isGeometric = name => name.includes("logit") // as plot and show take their means
+
+/* One curve of several, each {s, m, l, h, w}: means (or geometric means) with 95 % intervals; t: Student's, from one degree on. */
+function bandOf(data, geometric, t) {
+  const at = new Map()
+  let thinned = false, w = 1
+  for (const d of data) {
+    w = Math.max(w, d.w)
+    thinned = thinned || !!d.h
+    d.s.forEach((step, i) => {
+      let x = at.get(step)
+      if (!x) at.set(step, x = {m: [], l: Infinity, h: -Infinity})
+      x.m.push(d.m[i])
+      x.l = Math.min(x.l, d.l ? d.l[i] : d.m[i])
+      x.h = Math.max(x.h, d.h ? d.h[i] : d.m[i])
+    })
+  }
+  const out = {s: [...at.keys()].sort((a, b) => a - b), m: [], lo: [], hi: [], l: [], h: [], n: [], w}
+  for (const step of out.s) {
+    const x = at.get(step), n = x.m.length, logs = geometric ? x.m.map(Math.log) : x.m
+    const mean = logs.reduce((a, b) => a + b, 0) / n
+    const spread = Math.sqrt(logs.reduce((a, b) => a + (b - mean) * (b - mean), 0) / (n - 1) / n)
+    const half = n > 1 ? spread * t[Math.min(n - 2, t.length - 1)] : NaN
+    const back = geometric ? Math.exp : y => y
+    out.m.push(back(mean))
+    out.lo.push(back(mean - half))
+    out.hi.push(back(mean + half))
+    out.l.push(x.l)
+    out.h.push(x.h)
+    out.n.push(n)
+  }
+  if (!thinned) delete out.l, delete out.h
+  return out
+}
+
 /* Set up a canvas at the size it has on the screen. */
 function canvasOf(canvas) {
   const scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight
@@ -52,7 +87,7 @@ function axis(low, high, from, to, log) {
   return {low, high, log, at: x => from + (f(x) - a) / (b - a) * (to - from), back: p => g(a + (p - from) / (to - from) * (b - a))}
 }
 
-/* Draw curves with their axes, and return the axes. o: list of {label, colour, dash, thick, s, m: middle, lo, hi: interval, l, h: extremes,
+/* Draw curves with their axes, and return the axes. o: list of {label, colour, dash, thick, alpha, s, m: middle, lo, hi: interval, l, h: extremes,
    w: steps of a point}; logx, logy, from, to, floor: the least value of a log axis; title, titlex; lines: [[value, text]]; over: draws more. */
 function drawCurves(c, width, height, o) {
   const {list, logx, logy} = o
@@ -122,6 +157,7 @@ function drawCurves(c, width, height, o) {
   }
   for (const curve of list) {
     c.strokeStyle = inked(curve.colour)
+    c.globalAlpha = curve.alpha ?? 1
     c.lineWidth = curve.thick
     c.setLineDash(curve.dash)
     c.beginPath()
@@ -134,6 +170,7 @@ function drawCurves(c, width, height, o) {
     c.stroke()
     if (curve.s.length === 1) { c.beginPath(); c.arc(x.at(curve.s[0]), y.at(curve.m[0]), 3, 0, 7); c.stroke() }
   }
+  c.globalAlpha = 1
   c.strokeStyle = c.fillStyle = css("soft")
   c.lineWidth = 1
   c.setLineDash([3, 5])

@@ -219,7 +219,6 @@ function fileShown(shown) {
   want(view.fine, runs, drawSeries)
   return runs.every(r => dataOf(view.fine, r) !== undefined) ? view.fine : file
 }
-const isGeometric = name => name.includes("logit") // as plot and show take their means
 
 /* The curves that are drawn: {group, label, s, m, lo, hi, l, h, n}: middle, interval over seeds, extremes. */
 function curvesOf(shown) {
@@ -232,41 +231,9 @@ function curvesOf(shown) {
     if (!data.length) continue
     if (byId("draw").value === "runs" || data.length === 1)
       for (const [r, d] of data) out.push({group: g, label: g.label + (g.runs.length > 1 ? " seed " + r.seed : ""), s: d.s, m: d.m, l: d.l, h: d.h, w: d.w, run: r})
-    else out.push(bandOf(g, data.map(x => x[1]), geometric))
+    else out.push({group: g, label: g.label, ...bandOf(data.map(x => x[1]), geometric, index.t)})
   }
   for (const curve of out) Object.assign(curve, {colour: curve.group.colour, dash: curve.group.dash, thick: curve.run && out.length > 12 ? 1 : 1.8})
-  return out
-}
-
-function bandOf(g, data, geometric) {
-  const at = new Map()
-  let thinned = false, w = 1
-  for (const d of data) {
-    w = Math.max(w, d.w)
-    thinned = thinned || !!d.h
-    d.s.forEach((step, i) => {
-      let x = at.get(step)
-      if (!x) at.set(step, x = {m: [], l: Infinity, h: -Infinity})
-      x.m.push(d.m[i])
-      x.l = Math.min(x.l, d.l ? d.l[i] : d.m[i])
-      x.h = Math.max(x.h, d.h ? d.h[i] : d.m[i])
-    })
-  }
-  const out = {group: g, label: g.label, s: [...at.keys()].sort((a, b) => a - b), m: [], lo: [], hi: [], l: [], h: [], n: [], w}
-  for (const step of out.s) {
-    const x = at.get(step), n = x.m.length, logs = geometric ? x.m.map(Math.log) : x.m
-    const mean = logs.reduce((a, b) => a + b, 0) / n
-    const spread = Math.sqrt(logs.reduce((a, b) => a + (b - mean) * (b - mean), 0) / (n - 1) / n)
-    const half = n > 1 ? spread * index.t[Math.min(n - 2, index.t.length - 1)] : NaN
-    const back = geometric ? Math.exp : y => y
-    out.m.push(back(mean))
-    out.lo.push(back(mean - half))
-    out.hi.push(back(mean + half))
-    out.l.push(x.l)
-    out.h.push(x.h)
-    out.n.push(n)
-  }
-  if (!thinned) delete out.l, delete out.h
   return out
 }
 

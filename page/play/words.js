@@ -1,0 +1,63 @@
+/* words.js - sentences that are computed from the data */
+"use strict"
+
+const limit = 100 // Kimi K2's threshold, at which a logit counts as exploding here
+const round = (x, digits = 3) => x >= 100 ? String(Math.round(x)) : short(x, digits)
+
+/* Of one run: its largest max logit, where, and where it passed the limit first. */
+function logitsOf(run) {
+  const x = run.series.get("attn/max_logit"), out = {peak: -Infinity, head: 0, step: 0, now: -Infinity, passed: null, passedBy: 0}
+  if (!x) return out
+  for (let i = 0; i < x.s.length; i++) for (let k = 0; k < x.width; k++) {
+    const y = x.v[k][i]
+    if (y > out.peak) out.peak = y, out.head = k, out.step = x.s[i]
+    if (out.passed === null && y > limit) out.passed = x.s[i], out.passedBy = k
+  }
+  if (x.s.length) for (const v of x.v) out.now = Math.max(out.now, v.at(-1))
+  return out
+}
+
+function headName(run, k) {
+  const heads = Number(run.setting("model.heads"))
+  return "head " + k % heads + " of layer " + Math.floor(k / heads)
+}
+const isClipped = run => (run.setting("stabilizers") || "").split("+").some(s => s.startsWith("qk_clip"))
+function clipsOf(run) {
+  const x = run.series.get("qk_clip/gamma")
+  return x ? x.v.reduce((n, v) => n + v.filter(y => y < 1).length, 0) : 0
+}
+
+/* The validation loss, or the mean of the last 20 training losses before there is one. */
+function lossOf(run) {
+  const last = (run.series.get("val_loss")?.v[0] ?? []).filter(Number.isFinite), train = run.series.get("loss")?.v[0].slice(-20) ?? []
+  return last.length > 1 ? last.at(-1) : train.reduce((a, b) => a + b, 0) / train.length
+}
+const mean = list => list.reduce((a, b) => a + b, 0) / list.length
+
+function armSentence(arm) {
+  const runs = arm.runs.filter(r => r.count > 0), failures = arm.runs.filter(r => r.state === "diverged" || r.state === "blown-up")
+  if (!runs.length) return ""
+  const all = runs.map(logitsOf), run = runs[0], first = all[0], peak = Math.max(...all.map(x => x.peak))
+  const broken = failures.length ? " " + (runs.length > 1 ? failures.length + " of " + runs.length + " runs " : "The run ") + (failures[0].state === "diverged" ? "diverged: its numbers are no longer finite." : "blew up: its loss rose for good.") : ""
+  const name = arm.label + ": ", passed = all.filter(x => x.passed !== null).length, tau = arm.tau
+  if (tau && isClipped(run)) {
+    const clips = mean(runs.map(clipsOf))
+    return name + (clips ? `QK-Clip holds every head near ${tau} (largest: ${round(peak)}).` : `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).`) + broken
+  }
+  if (runs.length > 1) return name + (passed ? `in ${passed} of ${runs.length} seeds a head passed ${limit}` : `no head passed ${limit} in ${runs.length} seeds`) + ` (largest: ${round(peak)}).` + broken
+  if (passed) return name + `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score so far is ${round(first.peak)}.` : ".") + broken
+  return name + `the largest score so far is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
+}
+
+function lossSentence(arms) {
+  const known = arms.map(arm => mean(arm.runs.filter(r => r.count > 20 && !["diverged", "blown-up", "failed"].includes(r.state)).map(lossOf)))
+  if (arms.length < 2 || !known.every(Number.isFinite)) return ""
+  const spread = Math.max(...known) - Math.min(...known)
+  return arms.length === 2 ? `The loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
+    "Losses: " + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
+}
+
+const sentenceOf = arms => [...arms.map(armSentence), lossSentence(arms)].filter(x => x).join(" ")
+
+/* What a screen reader hears again only if it changes: who has started, passed the limit, ended. */
+const turnOf = arms => arms.map(arm => arm.runs.map(r => [r.state, r.count > 0, logitsOf(r).passed !== null, clipsOf(r) > 0]).join()).join(";")
