@@ -88,7 +88,7 @@ function axis(low, high, from, to, log) {
 }
 
 /* Draw curves with their axes, and return the axes. o: list of {label, colour, dash, thick, alpha, s, m: middle, lo, hi: interval, l, h: extremes,
-   w: steps of a point}; logx, logy, from, to, floor: the least value of a log axis; title, titlex; lines: [[value, text]]; over: draws more. */
+   w: steps of a point}; logx, logy, from, to, floor: the least value of a log axis; ceiling: the largest of any; title, titlex; lines: [[value, text]]; over: draws more. */
 function drawCurves(c, width, height, o) {
   const {list, logx, logy} = o
   let first = Infinity, last = 0, low = Infinity, high = -Infinity
@@ -103,6 +103,7 @@ function drawCurves(c, width, height, o) {
     if (x.hi && Math.abs(x.hi[i]) < 4 * Math.abs(x.m[i])) see(x.hi[i]), see(x.lo[i])
   })
   if (!(low <= high)) low = logy ? 0.1 : 0, high = 1
+  if (o.ceiling > low) high = Math.min(high, o.ceiling)
   if (logy) { low = Math.max(low, Math.min(o.floor || 0, high / 2)); if (high / low < 1.01) low /= 1.1, high *= 1.1; low /= 1.05; high *= 1.05 }
   else { const room = (high - low || Math.abs(high) || 1) * 0.05; low -= room; high += room }
   const left = 72, right = width - 12, top = 12, bottom = height - 34

@@ -2,7 +2,7 @@
 "use strict"
 
 const standard = {arms: ["muon", "muonclip"], seeds: 1, lesson: 0, head: "", other: "", view: [],
-  set: "model.width=32 model.context=32 train.lr=0.03 train.weight_decay=0 qk_clip.tau=30 train.steps=600 record.spectra_every=20"}
+  set: "model.width=32 model.context=32 train.lr=0.03 train.weight_decay=0 qk_clip.tau=30 train.steps=600 train.val_every=50 record.spectra_every=20"}
 const calm = matchMedia("(prefers-reduced-motion: reduce)")
 const page = {state: null, arms: [], playing: true, embedded: false, redraw, keep, headOf}
 const desk = new Engine(() => {}) // answers questions about options and bits; trains nothing
@@ -95,17 +95,23 @@ function headOf(arm) {
 let due = 0, drawn = 0
 function redraw() {
   if (due) return
-  due = setTimeout(() => requestAnimationFrame(() => { due = 0; drawn = performance.now(); draw() }), Math.max(0, (calm.matches ? 1000 : 50) - (performance.now() - drawn)))
+  due = setTimeout(() => requestAnimationFrame(() => { due = 0; drawn = performance.now(); draw() }), Math.max(0, (calm.matches ? 1000 : 100) - (performance.now() - drawn)))
 }
 function draw() {
   for (const f of figures) if (f.seen) f.draw()
-  const text = sentenceOf(page.arms), turn = turnOf(page.arms)
-  if (text) byId("sentence").textContent = text
-  if (text && turn !== lastTurn) byId("spoken").textContent = text, lastTurn = turn
+  const sentences = sentencesOf(page.arms), turn = turnOf(page.arms)
+  if (sentences.length) byId("sentence").replaceChildren(...sentences.map(([arm, text]) => element("span", {}, ...arm ? [swatch(page.arms.indexOf(arm)), element("b", {textContent: arm.label}), ": "] : [], text + " ")))
+  if (sentences.length && turn !== lastTurn) byId("spoken").textContent = byId("sentence").textContent, lastTurn = turn
   for (const arm of page.arms) drawArm(arm)
   for (const s of slides) s.update()
+  byId("note").textContent = [...page.arms[0]?.runs[0]?.messages || []].filter(m => m.includes("no effect") && page.arms.every(a => a.runs[0].messages.has(m))).join("; ")
   drawCommands()
   drawAnswer()
+}
+function swatch(i) {
+  const s = element("i", {className: "swatch"})
+  s.style.background = colours[i]
+  return s
 }
 function drawArm(arm) {
   if (!arm.status) return
@@ -114,7 +120,7 @@ function drawArm(arm) {
   const logits = logitsOf(run), clips = clipsOf(run)
   arm.status.textContent = failed ? failed.error : [`${states === "running" && !page.playing ? "paused" : states}, step ${slow} of ${run.steps}` + (rate && page.playing ? `, ${Math.round(rate)} steps/s` : ""),
     Number.isFinite(lossOf(run)) ? `loss ${lossOf(run).toFixed(3)} nat` : "", Number.isFinite(logits.peak) ? `peak logit ${round(logits.peak)} at step ${logits.step}` : "", clips ? clips + " clips" : "",
-    ...run.messages.slice(-1)].filter(x => x).join("  ·  ")
+    ...[...run.messages].filter(m => !m.includes("no effect") || valueIn(arm.own, keyOf(m.split(" ")[0])))].filter(x => x).join("  ·  ")
   arm.status.className = failed || run.state === "diverged" || run.state === "blown-up" ? "wrong" : "soft"
 }
 function drawCommands() {

@@ -24,7 +24,7 @@ class Engine {
   constructor(heard) {
     this.worker = new Worker(workerURL)
     this.waiting = new Map()
-    this.count = 0
+    this.asked = 0
     this.worker.onmessage = ({data}) => {
       const ask = this.waiting.get(data.id)
       if (!ask) return heard(data)
@@ -36,8 +36,8 @@ class Engine {
   }
   call(call, ...args) {
     return new Promise((done, failed) => {
-      this.waiting.set(++this.count, {done, failed})
-      this.worker.postMessage({id: this.count, call, args})
+      this.waiting.set(++this.asked, {done, failed})
+      this.worker.postMessage({id: this.asked, call, args})
     })
   }
   async ask(call, ...args) {
@@ -51,7 +51,7 @@ class Engine {
 class Run extends Engine {
   constructor(text, changed) {
     super(data => this.take(data))
-    Object.assign(this, {text, changed, series: new Map(), list: [], count: 0, steps: 0, state: "starting", rate: 0, error: "", messages: [], settings: {}})
+    Object.assign(this, {text, changed, series: new Map(), list: [], count: 0, steps: 0, state: "starting", rate: 0, error: "", messages: new Set(), settings: {}})
     this.ready = this.ready.then(() => this.call("start", text)).then(begun => {
       this.list = begun.series.map(x => ({...x, s: [], v: Array.from({length: x.width}, () => [])}))
       for (const x of this.list) this.series.set(x.name, x)
@@ -60,14 +60,14 @@ class Run extends Engine {
     }).catch(e => this.take({broken: e.message}))
   }
   tell({settings, command, steps, warnings}) {
-    if (warnings) this.messages.push(...warnings.trim().split("\n"))
+    if (warnings) this.note(warnings)
     this.settings = Object.fromEntries(readConfig(settings))
     this.command = command
     this.steps = steps
     this.changed()
   }
   take({rows, count, steps, state, rate, message, broken}) {
-    if (message) this.messages.push(...message.split("\n"))
+    if (message) this.note(message)
     if (broken) this.state = "failed", this.error = broken
     for (const [i, s, v] of rows || []) {
       const x = this.list[i]
@@ -85,9 +85,17 @@ class Run extends Engine {
     this.tell(now)
     if (this.count < this.steps) this.state = "running"
   }
+  note(text) { for (const line of text.trim().split("\n")) this.messages.add(line.replace(/^.*command line: /, "")) }
   setting(key) { return this.settings[key] }
   get done() { return this.state !== "running" && this.state !== "starting" }
 }
 
-/* [key, value] of lines "key = value". */
-const readConfig = text => text.split("\n").map(line => /^([\w.]+) = ?(.*)$/.exec(line)).filter(x => x).map(x => [x[1], x[2]])
+/* [key, value] of lines "key = value" below headings [section]. */
+function readConfig(text) {
+  let section = ""
+  return text.split("\n").flatMap(line => {
+    const heading = /^\[(\w+)\]/.exec(line), pair = /^([\w.]+) = ?(.*)$/.exec(line)
+    if (heading) section = heading[1] + "."
+    return pair ? [[section + pair[1], pair[2]]] : []
+  })
+}

@@ -6,19 +6,19 @@ const student = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365] // 97.5 % poi
 const range = {from: null, to: null, cursor: null} // all curves over steps show the same steps
 const element = (tag, properties, ...children) => { const e = Object.assign(document.createElement(tag), properties); e.append(...children); return e }
 
-/* id, series, title, note, and: log axis, the head that matters, solid and dashed series. */
+/* axis: the title of the y axis; floor: of its log; best: which head is drawn thick. */
 const overSteps = [
   {id: "logits", series: ["attn/max_logit"], title: "Max logit of every head", log: true, floor: 0.3, best: "largest",
     note: "The largest attention score before the softmax, in each batch. Thin: one head. Thick: the largest of all heads."},
-  {id: "loss", series: ["loss", "val_loss"], title: "Loss",
+  {id: "loss", series: ["loss", "val_loss"], title: "Loss", axis: "loss, nat per token",
     note: "Thin: training loss of each batch. Thick: validation loss. Lower is better."},
-  {id: "entropy", series: ["attn/entropy"], title: "Attention entropy", best: "smallest",
+  {id: "entropy", series: ["attn/entropy"], title: "Attention entropy", axis: "entropy, nat", best: "smallest",
     note: "How widely a head spreads its attention. 0: every query attends to one token. Thick: the smallest of all heads."},
-  {id: "svd", series: ["head_qk/svd_entropy"], title: "Singular-value entropy of W_q W_kᵀ", best: "smallest",
+  {id: "svd", series: ["head_qk/svd_entropy"], title: "Singular-value entropy of W_q W_kᵀ", axis: "SVD entropy (1: flat)", best: "smallest",
     note: "1: all directions of a head are equally strong. Near 0: one direction rules. Thick: the smallest of all heads."},
-  {id: "norms", series: ["head_qk/spectral_norm"], title: "Spectral norm of W_q W_kᵀ", log: true, best: "largest",
+  {id: "norms", series: ["head_qk/spectral_norm"], title: "Spectral norm of W_q W_kᵀ", log: true, axis: "spectral norm", best: "largest",
     note: "The largest singular value of each head: how much it can stretch a score. Thick: the largest of all heads."},
-  {id: "clips", series: ["qk_clip/gamma"], title: "Clip factors", best: "smallest",
+  {id: "clips", series: ["qk_clip/gamma"], title: "Clip factors", axis: "clip factor", best: "smallest",
     note: "QK-Clip multiplies a head's scores by this factor. 1: no clip. Thick: the smallest of all heads."},
   {id: "other", series: [], title: "Another series", best: "largest", note: ""},
 ]
@@ -101,7 +101,7 @@ class StepFigure extends Figure {
     const list = names.flatMap(n => curvesFor(arms, n, kind, names.length > 1 && n === "val_loss" ? "validation" : ""))
     const about = arms.flatMap(a => a.runs).map(r => r.series.get(names[0])).find(x => x)
     const lines = this.view.id === "logits" ? [...new Map(arms.flatMap(a => a.tau ? [[a.tau, "QK-Clip threshold " + a.tau]] : []))] : []
-    return {list, logy: log ?? (about && isGeometric(about.name)), floor, lines, title: about ? titleOf(about) : this.view.title, last: Math.max(1, ...arms.flatMap(a => a.runs).map(r => r.count))}
+    return {list, logy: log ?? (about && isGeometric(about.name)), floor, lines, ceiling: this.view.id === "loss" ? settled(list) : undefined, title: this.view.axis ?? (about ? titleOf(about) : ""), last: Math.max(1, ...arms.flatMap(a => a.runs).map(r => r.count))}
   }
   draw() {
     if (this.select) this.choices()
@@ -126,7 +126,9 @@ class StepFigure extends Figure {
     })))]
   }
 }
-const titleOf = about => about.long_name + (about.unit && about.unit !== "1" ? ", " + about.unit : "")
+const titleOf = about => (about.long_name.length < 40 ? about.long_name : about.name) + (about.unit !== "1" ? ", " + about.unit : "")
+/* The loss after a twentieth of the shown steps: the first steps would hide all others. */
+const settled = list => Math.max(...list.map(c => c.m[Math.ceil(c.m.length / 20)]).filter(Number.isFinite))
 
 /* Max logits of every head of every arm (its first seed), as colors. */
 class MapFigure extends Figure {

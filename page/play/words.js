@@ -4,28 +4,28 @@
 const limit = 100 // Kimi K2's threshold, at which a logit counts as exploding here
 const round = (x, digits = 3) => x >= 100 ? String(Math.round(x)) : short(x, digits)
 
-/* Of one run: its largest max logit, where, and where it passed the limit first. */
-function logitsOf(run) {
-  const x = run.series.get("attn/max_logit"), out = {peak: -Infinity, head: 0, step: 0, now: -Infinity, passed: null, passedBy: 0}
-  if (!x) return out
-  for (let i = 0; i < x.s.length; i++) for (let k = 0; k < x.width; k++) {
-    const y = x.v[k][i]
-    if (y > out.peak) out.peak = y, out.head = k, out.step = x.s[i]
-    if (out.passed === null && y > limit) out.passed = x.s[i], out.passedBy = k
-  }
-  if (x.s.length) for (const v of x.v) out.now = Math.max(out.now, v.at(-1))
-  return out
+/* A summary of a series that grows: begun by first(), continued with each new row by add(summary, series, row). */
+function summed(run, name, first, add) {
+  const x = run.series.get(name)
+  run.sums ??= {}
+  let sum = run.sums[name]
+  if (!sum || x && sum.rows > x.s.length) sum = run.sums[name] = {rows: 0, ...first()}
+  if (x) for (; sum.rows < x.s.length; sum.rows++) add(sum, x, sum.rows)
+  return sum
 }
+
+/* Of one run: its largest max logit, where, and where it passed the limit first. */
+const logitsOf = run => summed(run, "attn/max_logit", () => ({peak: -Infinity, head: 0, step: 0, passed: null, passedBy: 0}), (sum, x, i) => x.v.forEach((v, k) => {
+  if (v[i] > sum.peak) sum.peak = v[i], sum.head = k, sum.step = x.s[i]
+  if (sum.passed === null && v[i] > limit) sum.passed = x.s[i], sum.passedBy = k
+}))
+const clipsOf = run => summed(run, "qk_clip/gamma", () => ({clips: 0}), (sum, x, i) => { for (const v of x.v) if (v[i] < 1) sum.clips++ }).clips
 
 function headName(run, k) {
   const heads = Number(run.setting("model.heads"))
   return "head " + k % heads + " of layer " + Math.floor(k / heads)
 }
 const isClipped = run => (run.setting("stabilizers") || "").split("+").some(s => s.startsWith("qk_clip"))
-function clipsOf(run) {
-  const x = run.series.get("qk_clip/gamma")
-  return x ? x.v.reduce((n, v) => n + v.filter(y => y < 1).length, 0) : 0
-}
 
 /* The validation loss, or the mean of the last 20 training losses before there is one. */
 function lossOf(run) {
@@ -39,14 +39,14 @@ function armSentence(arm) {
   if (!runs.length) return ""
   const all = runs.map(logitsOf), run = runs[0], first = all[0], peak = Math.max(...all.map(x => x.peak))
   const broken = failures.length ? " " + (runs.length > 1 ? failures.length + " of " + runs.length + " runs " : "The run ") + (failures[0].state === "diverged" ? "diverged: its numbers are no longer finite." : "blew up: its loss rose for good.") : ""
-  const name = arm.label + ": ", passed = all.filter(x => x.passed !== null).length, tau = arm.tau
+  const passed = all.filter(x => x.passed !== null).length, tau = arm.tau
   if (tau && isClipped(run)) {
     const clips = mean(runs.map(clipsOf))
-    return name + (clips ? `QK-Clip holds every head near ${tau} (largest: ${round(peak)}).` : `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).`) + broken
+    return (clips ? `QK-Clip holds every head near ${tau} (largest: ${round(peak)}).` : `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).`) + broken
   }
-  if (runs.length > 1) return name + (passed ? `in ${passed} of ${runs.length} seeds a head passed ${limit}` : `no head passed ${limit} in ${runs.length} seeds`) + ` (largest: ${round(peak)}).` + broken
-  if (passed) return name + `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score so far is ${round(first.peak)}.` : ".") + broken
-  return name + `the largest score so far is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
+  if (runs.length > 1) return (passed ? `in ${passed} of ${runs.length} seeds a head passed ${limit}` : `no head passed ${limit} in ${runs.length} seeds`) + ` (largest: ${round(peak)}).` + broken
+  if (passed) return `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score so far is ${round(first.peak)}.` : ".") + broken
+  return `the largest score so far is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
 }
 
 function lossSentence(arms) {
@@ -57,7 +57,8 @@ function lossSentence(arms) {
     "Losses: " + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
 }
 
-const sentenceOf = arms => [...arms.map(armSentence), lossSentence(arms)].filter(x => x).join(" ")
+/* [[arm or null, sentence]] */
+const sentencesOf = arms => [...arms.map(arm => [arm, armSentence(arm)]), [null, lossSentence(arms)]].filter(x => x[1])
 
 /* What a screen reader hears again only if it changes: who has started, passed the limit, ended. */
 const turnOf = arms => arms.map(arm => arm.runs.map(r => [r.state, r.count > 0, logitsOf(r).passed !== null, clipsOf(r) > 0]).join()).join(";")
