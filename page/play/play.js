@@ -42,8 +42,9 @@ function start() {
   for (const run of page.arms.flatMap(a => a.runs)) run.end()
   range.from = range.to = range.cursor = null
   page.arms = textsOf(page.state).map((texts, i) => {
-    const label = page.state.arms[i]
-    return {...armOf(label), label, runs: texts.map(({seed, text}) => Object.assign(new Run(text, redraw), {seed})),
+    const arm = armOf(page.state.arms[i]), own = wordsOf(arm.own).map(w => w.replace(/^(stabilizers=|\w+\.)/, "")).join(" ")
+    const only = page.state.arms.filter(t => armOf(t).preset === arm.preset).length === 1
+    return {...arm, label: [arm.preset, own].join(" ").trim(), short: only ? arm.preset : own || arm.preset, runs: texts.map(({seed, text}) => Object.assign(new Run(text, redraw), {seed})),
       get tau() { const r = this.runs[0]; return isClipped(r) ? Number(r.setting("qk_clip.tau")) : null }}
   })
   page.playing = true
@@ -139,7 +140,10 @@ function layout() {
   byId("arms").replaceChildren(...page.arms.map(armRow))
   byId("add").hidden = state.arms.length >= 4
   byId("all").hidden = !state.view.length
-  for (const f of figures) f.panel.hidden = state.view.length > 0 && !state.view.includes(f.name)
+  const first = state.view.length ? state.view : ["logits", "loss"] // above the controls
+  for (const f of figures) f.panel.hidden = state.view.length > 0 && !first.includes(f.name)
+  byId("figures").append(...first.map(name => figures.find(f => f.name === name)?.panel ?? ""))
+  byId("views").append(...figures.filter(f => !first.includes(f.name)).map(f => f.panel))
   document.body.classList.toggle("embed", page.embedded)
   for (const a of document.querySelectorAll("nav a")) (a === byId("free") ? !state.lesson : a.hash === "#lesson=" + state.lesson) ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current")
   headChoices()
@@ -165,7 +169,7 @@ async function saveRuns(arm) {
   for (const run of arm.runs) download(`${arm.preset}-seed-${run.seed}.csv`, "text/csv", await run.ask("csv"))
 }
 function slide(spec) {
-  const key = spec[1], value = () => key === "seeds" ? page.state.seeds : valueIn(page.state.set, key) ?? page.arms[0]?.runs[0]?.setting(key)
+  const key = spec[1], value = () => key === "seeds" ? page.state.seeds : valueIn(page.state.set, key) ?? page.arms[0]?.runs[0]?.setting(key) ?? rows.get(key)?.default
   let later = 0
   const s = makeSlider(spec, () => s.wanted ?? value(), x => {
     s.wanted = x
@@ -191,7 +195,6 @@ function makeFigures() {
     f.heads.setAttribute("aria-label", "Head: " + f.heading.textContent)
     f.heading.after(f.heads)
   }
-  byId("figures").replaceChildren(...figures.map(f => f.panel))
 }
 
 function openLink() {

@@ -14,13 +14,13 @@ const overSteps = [
     note: "Thin: training loss of each batch. Thick: validation loss. Lower is better."},
   {id: "entropy", series: ["attn/entropy"], title: "Attention entropy", axis: "entropy, nat", best: "smallest",
     note: "How widely a head spreads its attention. 0: every query attends to one token. Thick: the smallest of all heads."},
-  {id: "svd", series: ["head_qk/svd_entropy"], title: "Singular-value entropy of W_q W_kᵀ", axis: "SVD entropy (1: flat)", best: "smallest",
-    note: "1: all directions of a head are equally strong. Near 0: one direction rules. Thick: the smallest of all heads."},
-  {id: "norms", series: ["head_qk/spectral_norm"], title: "Spectral norm of W_q W_kᵀ", log: true, axis: "spectral norm", best: "largest",
-    note: "The largest singular value of each head: how much it can stretch a score. Thick: the largest of all heads."},
+  {id: "svd", series: ["head_qk/svd_entropy"], title: "Singular-value entropy", axis: "SVD entropy (1: flat)", best: "smallest",
+    note: "Of each head's W_q W_kᵀ. 1: all directions are equally strong. Near 0: one direction rules. Thick: the smallest of all heads."},
+  {id: "norms", series: ["head_qk/spectral_norm"], title: "Spectral norm", log: true, axis: "spectral norm", best: "largest",
+    note: "The largest singular value of each head's W_q W_kᵀ: how much it can stretch a score. Thick: the largest of all heads."},
   {id: "clips", series: ["qk_clip/gamma"], title: "Clip factors", axis: "clip factor", best: "smallest",
     note: "QK-Clip multiplies a head's scores by this factor. 1: no clip. Thick: the smallest of all heads."},
-  {id: "other", series: [], title: "Another series", best: "largest", note: ""},
+  {id: "other", series: [], title: "Any series", best: "largest", note: ""},
 ]
 
 /* A panel with a heading, buttons that save, a canvas and a line of values. */
@@ -69,11 +69,11 @@ function curvesFor(arms, name, kind, single) {
       const x = run.series.get(name), {s, w, points} = rowsOf(x, runs.length > 1 ? common : Infinity)
       const columns = x.v.map(v => points(v, pick))
       if (runs.length === 1 && x.width > 1)
-        columns.forEach((m, k) => out.push({...look, label: arm.label + " " + placeName(x, k), s, m, w, thick: 1, alpha: 0.45}))
+        columns.forEach((m, k) => out.push({...look, label: arm.short + " " + placeName(x, k), s, m, w, thick: 1, alpha: 0.45}))
       return {s, w, m: s.map((_, i) => columns.reduce((y, c) => pick(y, c[i]), columns[0][i]))}
     })
     const many = runs.length && runs[0].series.get(name).width > 1
-    const label = arm.label + (many ? ", " + kind : "") + (single ? " " + single : "")
+    const label = arm.short + (many ? ", " + kind : "") + (single ? " " + single : "")
     if (extremes.length === 1) out.push({...look, label, ...extremes[0], thick: name === "loss" ? 1 : 2.4, alpha: name === "loss" ? 0.6 : 1})
     else if (extremes.length) out.push({...look, label, ...bandOf(extremes, isGeometric(name), student), thick: name === "loss" ? 1 : 2.4})
   })
@@ -108,7 +108,7 @@ class StepFigure extends Figure {
     this.curves.draw()
     const empty = !this.curves.plot.list.length
     this.panel.classList.toggle("empty", empty)
-    if (empty) this.output.textContent = this.view.id === "clips" ? "No arm here has a clip." : "No values yet."
+    this.note.textContent = empty ? "No arm here records this series." : this.view.note
     if (this.select && this.names.length) this.note.textContent = this.page.arms.flatMap(a => a.runs).map(r => r.series.get(this.names[0])?.definition).find(x => x) ?? ""
   }
   choices() {
@@ -144,7 +144,7 @@ class MapFigure extends Figure {
       if (!x || !x.s.length) continue
       const {s, w, points} = rowsOf(x, Infinity)
       if (s.length > d.s.length) d.s = s, d.w = w
-      x.v.forEach((v, k) => { d.n.push(arm.label + " " + placeName(x, k)); d.v.push(points(v, Math.max)) })
+      x.v.forEach((v, k) => { d.n.push(arm.short + " " + placeName(x, k)); d.v.push(points(v, Math.max)) })
     }
     return d.n.length ? {d, log: true} : {text: "No values yet."}
   }
@@ -174,20 +174,20 @@ class HeadFigure extends Figure {
     }
   }
   get answers() { return this.page.arms.map((arm, a) => ({arm, a, ...arm.answers?.[this.call]})).filter(x => x.values) }
-  name_(x) { return x.arm.label + " l" + x.head[0] + "h" + x.head[1] }
+  called(x) { return x.arm.short + " l" + x.head[0] + "h" + x.head[1] }
   problem() { return this.page.arms.map(arm => arm.answers?.[this.call]?.error).find(x => x) || "No values yet." }
 }
 
 class AttentionFigure extends HeadFigure {
   constructor(page) {
-    super("attention", page, "attention", "Attention of one head", "Each row is a query, each column a key; a row sums to 1. Bright: a large weight. When logits explode, each row ends with one bright cell.")
+    super("attention", page, "attention", "Attention", "The attention weights of one head on a validation text. Each row is a query, each column a key; a row sums to 1. When logits explode, one bright cell is left in each row.")
   }
   draw() {
     this.ask()
     const {c, width, height} = canvasOf(this.canvas)
     this.paint(c, width, height)
     const list = this.answers
-    this.output.textContent = list.length ? list.map(x => this.name_(x) + ", step " + x.step + ": mean largest weight " + short(peak(x.values), 3)).join("  ·  ") : this.problem()
+    this.output.textContent = list.length ? list.map(x => this.called(x) + ", step " + x.step + ": mean largest weight " + short(peak(x.values), 3)).join("  ·  ") : this.problem()
     this.canvas.setAttribute("aria-label", this.output.textContent)
   }
   paint(c, width, height) {
@@ -207,7 +207,7 @@ class AttentionFigure extends HeadFigure {
       c.fillStyle = css("soft")
       c.textAlign = "center"
       c.textBaseline = "middle"
-      c.fillText(this.name_(x), left + size / 2, 11, size)
+      c.fillText(this.called(x), left + size / 2, 11, size)
       c.fillText("key", left + size / 2, top + size + 12)
       c.save()
       c.translate(left - 10, top + size / 2)
@@ -219,7 +219,7 @@ class AttentionFigure extends HeadFigure {
   table() {
     return [["arm", "step", "query", "key", "weight"], ...this.answers.flatMap(x => {
       const n = Math.round(Math.sqrt(x.values.length))
-      return [...x.values].map((v, i) => [this.name_(x), x.step, Math.floor(i / n), i % n, v]).filter(row => row[3] <= row[2])
+      return [...x.values].map((v, i) => [this.called(x), x.step, Math.floor(i / n), i % n, v]).filter(row => row[3] <= row[2])
     })]
   }
 }
@@ -233,12 +233,12 @@ function peak(values) {
 
 class SpectrumFigure extends HeadFigure {
   constructor(page) {
-    super("spectrum", page, "spectrum", "Spectrum of W_q W_kᵀ of one head", "The singular values of the head's query-key product, largest first. One value far above the rest: one direction makes the large scores.")
+    super("spectrum", page, "spectrum", "Spectrum", "The singular values of one head's W_q W_kᵀ, largest first. One value far above the rest: one direction makes the large scores.")
     this.view = {from: null, to: null, cursor: null}
     this.curves = new Curves(this.canvas, this.output, this.view, () => this.describe(), () => this.draw())
   }
   describe() {
-    const list = this.answers.map(x => ({label: this.name_(x), colour: colours[x.a], dash: [], thick: 2, w: 1, s: [...x.values].map((_, i) => i + 1), m: [...x.values]}))
+    const list = this.answers.map(x => ({label: this.called(x), colour: colours[x.a], dash: [], thick: 2, w: 1, s: [...x.values].map((_, i) => i + 1), m: [...x.values]}))
     return {list, logy: true, floor: 1e-4, title: "singular value", titlex: "rank", last: Math.max(2, ...list.map(x => x.s.length))}
   }
   draw() {
@@ -247,5 +247,5 @@ class SpectrumFigure extends HeadFigure {
     if (!this.curves.plot.list.length) this.output.textContent = this.problem()
   }
   paint(c, width, height) { drawCurves(c, width, height, {...this.describe(), from: this.view.from, to: this.view.to}) }
-  table() { return [["arm", "step", "rank", "singular value"], ...this.answers.flatMap(x => [...x.values].map((v, i) => [this.name_(x), x.step, i + 1, v]))] }
+  table() { return [["arm", "step", "rank", "singular value"], ...this.answers.flatMap(x => [...x.values].map((v, i) => [this.called(x), x.step, i + 1, v]))] }
 }

@@ -45,8 +45,8 @@ function armSentence(arm) {
     return (clips ? `QK-Clip holds every head near ${tau} (largest: ${round(peak)}).` : `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).`) + broken
   }
   if (runs.length > 1) return (passed ? `in ${passed} of ${runs.length} seeds a head passed ${limit}` : `no head passed ${limit} in ${runs.length} seeds`) + ` (largest: ${round(peak)}).` + broken
-  if (passed) return `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score so far is ${round(first.peak)}.` : ".") + broken
-  return `the largest score so far is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
+  if (passed) return `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score is ${round(first.peak)}.` : ".") + broken
+  return `the largest score is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
 }
 
 function lossSentence(arms) {
