@@ -56,7 +56,7 @@ const lessons = [
       "It held the max logit at 0.18 times that without a norm (experiment 03, learning rate 0.03).",
       "Kimi K2 clips instead, each part of a head by its own factor: that is the third arm."],
     question: "Move the weight decay: does plain MLA need a cure if the decay is high?",
-    answer: "Less and less: decay shrinks W_q and W_k at each step and so bounds the logits too, but above 0.1 the loss rises for it."},
+    answer: "Less and less: decay shrinks W_q and W_k at each step and so holds the logits too. The largest score is 79 without decay, 46 at 0.1 and 27 at 0.3."},
   {title: "Weight decay and gains", key: "train.weight_decay", view: ["logits", "norms", "loss"],
     state: {arms: ["muon", "muon train.decay_gains=1"], set: small + " train.lr=0.03 train.weight_decay=0"},
     text: ["Weight decay shrinks every matrix a little at each step; under Muon it bounds the spectral norm of W_q and W_k.",

@@ -105,6 +105,7 @@ function draw() {
   if (sentences.length && turn !== lastTurn) byId("spoken").textContent = byId("sentence").textContent, lastTurn = turn
   for (const arm of page.arms) drawArm(arm)
   for (const s of slides) s.update()
+  headChoices()
   byId("note").textContent = [...page.arms[0]?.runs[0]?.messages || []].filter(m => m.includes("no effect") && page.arms.every(a => a.runs[0].messages.has(m))).join("; ")
   drawCommands()
   drawAnswer()
@@ -146,7 +147,6 @@ function layout() {
   byId("views").append(...figures.filter(f => !first.includes(f.name)).map(f => f.panel))
   document.body.classList.toggle("embed", page.embedded)
   for (const a of document.querySelectorAll("nav a")) (a === byId("free") ? !state.lesson : a.hash === "#lesson=" + state.lesson) ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current")
-  headChoices()
   redraw()
 }
 function armRow(arm, i) {
@@ -181,9 +181,9 @@ function slide(spec) {
   return s
 }
 function headChoices() {
-  const run = page.arms[0]?.runs[0], layers = Number(run?.setting("model.layers")) || 0, heads = Number(run?.setting("model.heads")) || 0
+  const x = page.arms[0]?.runs[0]?.series.get("attn/max_logit"), names = Array.from({length: x?.width ?? 0}, (_, k) => placeName(x, k))
   for (const f of figures.filter(f => f.heads)) {
-    const names = Array.from({length: layers * heads}, (_, k) => `l${Math.floor(k / heads)}h${k % heads}`)
+    if (f.heads.length === names.length + 1 && f.heads.value === page.state.head) continue
     f.heads.replaceChildren(new Option("largest logit", ""), ...names.map(n => new Option(n)))
     f.heads.value = names.includes(page.state.head) ? page.state.head : ""
   }
@@ -191,7 +191,7 @@ function headChoices() {
 function makeFigures() {
   figures = [...overSteps.map(v => new StepFigure(v, page)), new MapFigure(page), new AttentionFigure(page), new SpectrumFigure(page)]
   for (const f of figures.filter(f => f instanceof HeadFigure)) {
-    f.heads = element("select", {onchange: () => { page.state.head = f.heads.value; headChoices(); keep(); redraw() }})
+    f.heads = element("select", {onchange: () => { page.state.head = f.heads.value; keep(); redraw() }})
     f.heads.setAttribute("aria-label", "Head: " + f.heading.textContent)
     f.heading.after(f.heads)
   }

@@ -127,8 +127,8 @@ class StepFigure extends Figure {
   }
 }
 const titleOf = about => (about.long_name.length < 40 ? about.long_name : about.name) + (about.unit !== "1" ? ", " + about.unit : "")
-/* The loss after a twentieth of the shown steps: the first steps would hide all others. */
-const settled = list => Math.max(...list.map(c => c.m[Math.ceil(c.m.length / 20)]).filter(Number.isFinite))
+/* The loss after a tenth of the shown steps: the first steps would hide all others. */
+const settled = list => Math.max(...list.map(c => c.m[Math.ceil(c.m.length / 10)]).filter(Number.isFinite))
 
 /* Max logits of every head of every arm (its first seed), as colors. */
 class MapFigure extends Figure {
