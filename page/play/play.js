@@ -106,6 +106,7 @@ function draw() {
   for (const arm of page.arms) drawArm(arm)
   for (const s of slides) s.update()
   headChoices()
+  byId("whole").hidden = range.from === null
   byId("note").textContent = [...page.arms[0]?.runs[0]?.messages || []].filter(m => m.includes("no effect") && page.arms.every(a => a.runs[0].messages.has(m))).join("; ")
   drawCommands()
   drawAnswer()
@@ -143,6 +144,7 @@ function layout() {
   byId("all").hidden = !state.view.length
   const first = state.view.length ? state.view : ["logits", "loss"] // above the controls
   for (const f of figures) f.panel.hidden = state.view.length > 0 && !first.includes(f.name)
+  byId("figures").dataset.count = first.length
   byId("figures").append(...first.map(name => figures.find(f => f.name === name)?.panel ?? ""))
   byId("views").append(...figures.filter(f => !first.includes(f.name)).map(f => f.panel))
   document.body.classList.toggle("embed", page.embedded)

@@ -29,6 +29,7 @@ class Figure {
     Object.assign(this, {name, seen: false})
     this.canvas = element("canvas", {tabIndex: 0})
     this.canvas.setAttribute("role", "img")
+    this.canvas.setAttribute("aria-label", title)
     this.canvas.setAttribute("aria-describedby", "note-" + name)
     this.output = element("output", {})
     this.heading = element("h3", {textContent: title})

@@ -53,6 +53,7 @@ function lossSentence(arms) {
   const known = arms.map(arm => mean(arm.runs.filter(r => r.count > 20 && !["diverged", "blown-up", "failed"].includes(r.state)).map(lossOf)))
   if (arms.length < 2 || !known.every(Number.isFinite)) return ""
   const spread = Math.max(...known) - Math.min(...known)
+  if (spread < 0.0005) return `The losses are equal (${known[0].toFixed(2)} nat).`
   return arms.length === 2 ? `The loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
     "Losses: " + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
 }
