@@ -428,6 +428,7 @@ function drawSeries(shown = groups()) {
 
 let lost = false
 function tellAbout(shown) {
+  byId("play").hidden = !index.play
   const count = state => index.runs.filter(r => r.state === state).length
   const unread = index.runs.filter(r => !r.stamp).length
   const states = ["running", "finished", "diverged", "blown-up", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")

@@ -122,6 +122,9 @@ check("default-src 'none'" in (r.getheader("Content-Security-Policy") or "") and
 for name in ("draw.js", "runs.js", "runs.css", "style.css"):
     status, text, _ = ask(f"/{token}/{name}")
     check(status == 200 and text == open(f"{page}/{name}").read(), f"{name}: {status}")
+status, text, r = ask(f"/{token}/play.html")
+check(status == (200 if index["play"] else 404) and index["play"] == os.path.exists(page + "/play.html"), f"play.html: {status}, built: {index['play']}")
+check(status != 200 or "script-src 'sha256-" in text and r.getheader("Content-Security-Policy") == "frame-ancestors 'none'", "policy of play.html")
 def read_index(token, port):
     """When all runs have been read, in the background."""
     for _ in range(200):
@@ -323,6 +326,12 @@ def in_browser(path):
         look(b, "file://" + os.path.realpath(page) + "/index.html", "report")
         b.requests.clear()
         look(b, url, "serve")
+        if index["play"]:
+            check(b.value('!byId("play").hidden'), "no link to the page that trains")
+            b.go(url + "play.html")
+            b.wait("page.arms.every(a => a.runs[0].count > 3)")
+            b.go(url)
+            b.wait("plot")
         server.send_signal(signal.SIGINT)
         check(server.wait(20) == 0, "serve after Ctrl-C")
         b.wait('document.getElementById("about").innerText.includes("does not answer")')
