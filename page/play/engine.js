@@ -2,7 +2,7 @@
    {id, error}. While a run trains, {rows, ...} reports what is new. */
 "use strict"
 
-let x = null, run = 0, going = false, sent = []
+let x = null, run = 0, going = false, sent = [], printed = ""
 const encoder = new TextEncoder(), decoder = new TextDecoder()
 const bytes = () => new Uint8Array(x.memory.buffer)
 
@@ -23,7 +23,7 @@ function system(module) {
         all += length
       }
       view().setUint32(out, all, true)
-      postMessage({message: text.trim()})
+      printed += text
       return 0
     },
     proc_exit: code => { throw new Error("the module exited with status " + code) },
@@ -41,6 +41,8 @@ function write(text) {
   bytes().set(coded, p)
 }
 const numbers = (Type, p, n) => new Type(x.memory.buffer, p, n).slice()
+/* What the module printed before it ended, or the message of the error. */
+const said = e => printed.trim() || e.message
 const failed = () => { throw new Error(read(x.play_error())) }
 
 /* The rows that were not sent yet. */
@@ -75,7 +77,7 @@ channel.port1.onmessage = () => {
     if (going) channel.port2.postMessage(0)
   } catch (e) {
     going = false
-    postMessage({broken: e.message})
+    postMessage({broken: said(e)})
   }
 }
 
@@ -123,5 +125,5 @@ const calls = {
 }
 
 onmessage = async ({data: {id, call, args}}) => {
-  try { postMessage({id, value: await calls[call](...args)}) } catch (e) { postMessage({id, error: e.message}) }
+  try { postMessage({id, value: await calls[call](...args)}) } catch (e) { postMessage({id, error: said(e)}) }
 }

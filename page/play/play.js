@@ -6,6 +6,7 @@ const standard = {arms: ["muon", "muonclip"], seeds: 1, lesson: 0, head: "", oth
 const calm = matchMedia("(prefers-reduced-motion: reduce)")
 const page = {state: null, arms: [], playing: true, embedded: false, redraw, keep, headOf}
 const desk = new Engine(() => {}) // answers questions about options and bits; trains nothing
+let checker = null // of settings
 let options = {presets: []}, rows = new Map(), figures = [], slides = [], completion = null, lastTurn = ""
 
 /* --- the link ----------------------------------------------------------------------------------------------- */
@@ -55,13 +56,25 @@ function go() {
   byId("pause").textContent = page.playing ? "Pause" : "Continue"
 }
 
+/* "" or what is wrong with a text. A model that does not fit ends the module: then another takes its place. */
+async function wrongIn(text) {
+  const engine = checker ??= new Engine(() => {})
+  try { return await engine.ask("check", text) } catch (e) {
+    if (engine === checker) checker = null
+    engine.end()
+    return e.message
+  }
+}
 /* Take a new state: check its settings, continue the runs if only settings that `resume` takes were changed, else restart. */
 let newest = 0
 async function take(change) {
   const before = page.state, state = {...before, ...change}, mine = ++newest
-  const texts = textsOf(state)
-  const wrong = await Promise.all(texts.map(seeds => desk.ask("check", seeds[0].text)))
-  const shared = wrong.some(x => x) && await Promise.all(texts.map((_, i) => desk.ask("check", ["preset=" + armOf(state.arms[i]).preset, state.set].join(" "))))
+  const texts = textsOf(state), slow = setTimeout(() => { if (mine === newest) byId("wrong").textContent = "A model of this size takes a while to begin." }, 2000)
+  if (checker?.waiting.size) checker.end(), checker = null // still at an older state
+  const wrong = await Promise.all(texts.map(seeds => wrongIn(seeds[0].text)))
+  clearTimeout(slow)
+  if (mine !== newest) return
+  const shared = wrong.some(x => x) && await Promise.all(texts.map((_, i) => wrongIn(["preset=" + armOf(state.arms[i]).preset, state.set].join(" "))))
   if (mine !== newest) return
   byId("wrong").textContent = shared ? shared.find(x => x) || "" : ""
   page.arms.forEach((arm, i) => { if (arm.wrong) arm.wrong.textContent = shared && !shared[i] ? wrong[i] : "" })
@@ -102,6 +115,7 @@ function draw() {
   for (const f of figures) if (f.seen) f.draw()
   const sentences = sentencesOf(page.arms), turn = turnOf(page.arms)
   if (sentences.length) byId("sentence").replaceChildren(...sentences.map(([arm, text]) => element("span", {}, ...arm ? [swatch(page.arms.indexOf(arm)), element("b", {textContent: arm.label}), ": "] : [], text + " ")))
+  else byId("sentence").textContent = page.arms.flatMap(a => a.runs).find(r => r.error)?.error ?? "Loading the simulator ..."
   if (sentences.length && turn !== lastTurn) byId("spoken").textContent = byId("sentence").textContent, lastTurn = turn
   for (const arm of page.arms) drawArm(arm)
   for (const s of slides) s.update()
@@ -122,7 +136,7 @@ function drawArm(arm) {
   const states = [...new Set(arm.runs.map(r => r.state))].join(", "), rate = arm.runs.reduce((n, r) => n + (r.done ? 0 : r.rate), 0)
   const logits = logitsOf(run), clips = clipsOf(run)
   arm.status.textContent = failed ? failed.error : [`${states === "running" && !page.playing ? "paused" : states}, step ${slow} of ${run.steps}` + (rate && page.playing ? `, ${Math.round(rate)} steps/s` : ""),
-    Number.isFinite(lossOf(run)) ? `loss ${lossOf(run).toFixed(3)} nat` : "", Number.isFinite(logits.peak) ? `peak logit ${round(logits.peak)} at step ${logits.step}` : "", clips ? clips + " clips" : "",
+    Number.isFinite(lossOf(run)) ? `validation loss ${lossOf(run).toFixed(3)} nat` : "", Number.isFinite(logits.peak) ? (arm.runs.length > 1 ? "first seed: " : "") + `peak logit ${round(logits.peak)} at step ${logits.step}` : "", clips ? clips + " clips" : "",
     ...[...run.messages].filter(m => !m.includes("no effect") || valueIn(arm.own, keyOf(m.split(" ")[0])))].filter(x => x).join("  ·  ")
   arm.status.className = failed || run.state === "diverged" || run.state === "blown-up" ? "wrong" : "soft"
 }

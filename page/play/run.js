@@ -44,7 +44,10 @@ class Engine {
     await this.ready
     return this.call(call, ...args)
   }
-  end() { this.worker.terminate() }
+  end() {
+    this.worker.terminate()
+    for (const ask of this.waiting.values()) ask.failed(new Error("ended"))
+  }
 }
 
 /* One run of an arm. series: name -> {name, axis, width, about, unit, places, s: steps, v: a list of values for each column}. */
@@ -66,8 +69,7 @@ class Run extends Engine {
     this.steps = steps
     this.changed()
   }
-  take({rows, count, steps, state, rate, message, broken}) {
-    if (message) this.note(message)
+  take({rows, count, steps, state, rate, broken}) {
     if (broken) this.state = "failed", this.error = broken
     for (const [i, s, v] of rows || []) {
       const x = this.list[i]

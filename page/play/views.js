@@ -31,7 +31,9 @@ class Figure {
     this.canvas.setAttribute("role", "img")
     this.canvas.setAttribute("aria-label", title)
     this.canvas.setAttribute("aria-describedby", "note-" + name)
-    this.output = element("output", {})
+    this.output = element("output", {ariaLive: "off"}) // read aloud only where the keyboard is
+    this.canvas.onfocus = () => { this.output.ariaLive = "polite" }
+    this.canvas.onblur = () => { this.output.ariaLive = "off" }
     this.heading = element("h3", {textContent: title})
     this.note = element("p", {className: "soft", id: "note-" + name, textContent: note})
     const save = Object.keys(savers).map(kind => {

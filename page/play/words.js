@@ -27,10 +27,10 @@ function headName(run, k) {
 }
 const isClipped = run => (run.setting("stabilizers") || "").split("+").some(s => s.startsWith("qk_clip"))
 
-/* The validation loss, or the mean of the last 20 training losses before there is one. */
-function lossOf(run) {
-  const last = (run.series.get("val_loss")?.v[0] ?? []).filter(Number.isFinite), train = run.series.get("loss")?.v[0].slice(-20) ?? []
-  return last.length > 1 ? last.at(-1) : train.reduce((a, b) => a + b, 0) / train.length
+/* The last validation loss up to a step. */
+function lossOf(run, upTo = Infinity) {
+  const x = run.series.get("val_loss"), i = x ? x.s.findLastIndex(s => s <= upTo) : -1
+  return i < 0 ? NaN : x.v[0][i]
 }
 const mean = list => list.reduce((a, b) => a + b, 0) / list.length
 
@@ -49,13 +49,15 @@ function armSentence(arm) {
   return `the largest score is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
 }
 
+/* The difference at the last validation that all arms have reached. */
 function lossSentence(arms) {
-  const known = arms.map(arm => mean(arm.runs.filter(r => r.count > 20 && !["diverged", "blown-up", "failed"].includes(r.state)).map(lossOf)))
-  if (arms.length < 2 || !known.every(Number.isFinite)) return ""
-  const spread = Math.max(...known) - Math.min(...known)
-  if (spread < 0.0005) return `The losses are equal (${known[0].toFixed(2)} nat).`
-  return arms.length === 2 ? `The loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
-    "Losses: " + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
+  const sound = arms.map(arm => arm.runs.filter(r => !["diverged", "blown-up", "failed"].includes(r.state)))
+  const step = Math.min(...sound.flat().map(r => r.series.get("val_loss")?.s.at(-1) ?? 0)), known = sound.map(runs => mean(runs.map(r => lossOf(r, step))))
+  if (arms.length < 2 || !(step > 0) || !known.every(Number.isFinite)) return ""
+  const at = sound.flat().every(r => r.done) ? "The" : `At step ${step} the`, spread = Math.max(...known) - Math.min(...known)
+  if (spread < 0.0005) return `${at} losses are equal (${known[0].toFixed(2)} nat).`
+  return arms.length === 2 ? `${at} loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
+    `${at} losses: ` + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
 }
 
 /* [[arm or null, sentence]] */

@@ -192,6 +192,20 @@ for rate, word in (("1000", "diverged"), ("3", "blew up")):
     wait(ended, 60)
     wait(f'byId("sentence").innerText.includes("{word}")')
 
+# too large for the module: the message, and the next settings are taken
+b.go(link())
+wait(ended + " && completion")
+value(f'byId("set").value = "model.width=32768"; byId("set").onchange()')
+wait('byId("wrong").innerText', 40)
+value(f'byId("set").value = "{tiny} train.seed=7"; byId("set").onchange()')
+wait('!byId("wrong").innerText && page.arms[0].runs[0].setting("train.seed") === "7"')
+
+# the other module: the same bits, or those of base, and it says so
+value("""unpack("exact").then(bytes => WebAssembly.compile(bytes)).then(async module => { const engine = new Engine(() => {})
+  await engine.ready; await engine.call("load", module); window.exact = await engine.call("doctor"); engine.end() })""")
+wait("window.exact", 60)
+check(value('exact.bits === exact.reference || exact.level === "base" && exact.bits.length === 16'), f"the other module: {value('exact')}")
+
 # --- links ----------------------------------------------------------------------------------------------------------------
 b.go(link(("muonclip qk_clip.tau=7", "adam"), head="l1h0", other="lr", seeds=2))
 wait(ended)
