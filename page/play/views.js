@@ -111,7 +111,8 @@ class StepFigure extends Figure {
     this.curves.draw()
     const empty = !this.curves.plot.list.length
     this.panel.classList.toggle("empty", empty)
-    this.note.textContent = empty ? "No arm here records this series." : this.view.note
+    this.note.textContent = empty ? "No arm here records this series." : this.page.state.seeds === 1 ? this.view.note :
+      this.view.note.replace(/(Thin: one head\. )?Thick: (the \w+ of all heads)/, "Shown: $2, mean and 95 % interval over seeds")
     if (this.select && this.names.length) this.note.textContent = this.page.arms.flatMap(a => a.runs).map(r => r.series.get(this.names[0])?.definition).find(x => x) ?? ""
   }
   choices() {

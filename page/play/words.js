@@ -57,7 +57,7 @@ function lossSentence(arms) {
   const at = sound.flat().every(r => r.done) ? "The" : `At step ${step} the`, spread = Math.max(...known) - Math.min(...known)
   if (spread < 0.0005) return `${at} losses are equal (${known[0].toFixed(2)} nat).`
   return arms.length === 2 ? `${at} loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
-    `${at} losses: ` + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
+    (at === "The" ? "Losses: " : `Losses at step ${step}: `) + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
 }
 
 /* [[arm or null, sentence]] */
