@@ -49,7 +49,8 @@ class Figure {
 }
 
 const best = {largest: Math.max, smallest: Math.min}
-/* The rows of a series within the shown range, thinned to at most 600 points: {s, w, of(column)}. */
+/* The rows of a series within the shown range, thinned to at most 600 points: {s: steps, w: rows of a point, points(column, pick): of w
+   rows the one that is picked, or their mean}. */
 function rowsOf(series, upTo) {
   const s = series.s, from = range.from ?? 0, to = Math.min(range.to ?? Infinity, upTo)
   let first = 0, last = s.length
@@ -57,7 +58,10 @@ function rowsOf(series, upTo) {
   while (last > first && s[last - 1] > to + 1) last--
   const w = Math.max(1, Math.ceil((last - first) / 600))
   const places = Array.from({length: Math.ceil((last - first) / w)}, (_, i) => first + i * w)
-  const points = (values, pick) => places.map(i => { let y = values[i]; for (let k = i + 1; k < Math.min(i + w, last); k++) y = pick(y, values[k]); return y })
+  const points = (values, pick) => places.map(i => {
+    const part = values.slice(i, Math.min(i + w, last))
+    return pick ? part.reduce((a, b) => pick(a, b)) : part.reduce((a, b) => a + b) / part.length
+  })
   return {s: places.map(i => s[i]), w, points}
 }
 
@@ -70,7 +74,7 @@ function curvesFor(arms, name, kind, single) {
     const look = {colour: colours[a], dash: []}
     const extremes = runs.map(run => {
       const x = run.series.get(name), {s, w, points} = rowsOf(x, runs.length > 1 ? common : Infinity)
-      const columns = x.v.map(v => points(v, pick))
+      const columns = x.v.map(v => points(v, x.width > 1 && pick))
       if (runs.length === 1 && x.width > 1)
         columns.forEach((m, k) => out.push({...look, label: arm.short + " " + placeName(x, k), s, m, w, thick: 1, alpha: 0.45}))
       return {s, w, m: s.map((_, i) => columns.reduce((y, c) => pick(y, c[i]), columns[0][i]))}
@@ -109,11 +113,12 @@ class StepFigure extends Figure {
   draw() {
     if (this.select) this.choices()
     this.curves.draw()
-    const empty = !this.curves.plot.list.length
+    const {list} = this.curves.plot, empty = !list.length, rows = Math.max(1, ...list.map(c => c.w)), heads = list.some(c => c.alpha < 0.5 || c.label.includes(", "))
     this.panel.classList.toggle("empty", empty)
     this.note.textContent = empty ? "No arm here records this series." : this.page.state.seeds === 1 ? this.view.note :
       this.view.note.replace(/(Thin: one head\. )?Thick: (the \w+ of all heads)/, "Shown: $2, mean and 95 % interval over seeds")
     if (this.select && this.names.length) this.note.textContent = this.page.arms.flatMap(a => a.runs).map(r => r.series.get(this.names[0])?.definition).find(x => x) ?? ""
+    if (rows > 1) this.note.textContent += ` Each point is the ${heads ? this.view.best : "mean"} of ${rows} rows; zoom in to see all.`
   }
   choices() {
     const names = [...new Set(this.page.arms.flatMap(a => a.runs).flatMap(r => r.list.map(x => x.name)))], key = names.join()

@@ -134,7 +134,19 @@ wait('kept !== page.arms[0].runs[0] && page.arms[0].runs[0].steps === 50')  # fe
 slide("seeds", 2)
 wait('page.arms.every(a => a.runs.length === 3) && ' + ended, 60)
 check(value('figures[0].curves.describe().list.every(c => c.lo && c.n.at(-1) === 3)'), "no intervals over seeds")
+for seed in (1, 2, 3):
+    words = text_of("command").split("\n")[0].split()[2:]
+    maxlogit("run", *words, f"train.seed={seed}", f"record.path={folder}/seeds/{seed}.h5")
+band = [float(x) for x in maxlogit("export", folder + "/seeds", "attn/max_logit", "--reduce=max", "--band=geometric").stdout.splitlines()[-1].split()]
+drawn = value('(() => { const c = figures[0].curves.describe().list[0]; return [c.s.at(-1), c.n.at(-1), c.m.at(-1), c.lo.at(-1), c.hi.at(-1)] })()')
+check(all(math.isclose(x, y, rel_tol=1e-4) for x, y in zip(band, drawn)), f"the band over seeds: {drawn}, exported {band}")
 check(value('new Set(page.arms[0].runs.map(r => r.setting("train.seed"))).size') == 3, "seeds")
+
+b.go(link(("muon",), tiny.replace("=60", "=1300").replace("train.batch=2", "train.batch=1")))  # more steps than points
+wait(ended + " && rows.size", 60)
+wait('figures[1].note.innerText.includes("mean of 3 rows") && figures[0].note.innerText.includes("largest of 3 rows")')
+got = value('(() => { const run = page.arms[0].runs[0], x = run.series.get("loss").v[0], c = figures[1].curves.describe().list[0]; return [c.s[7], c.m[7], (x[21] + x[22] + x[23]) / 3] })()')
+check(got[0] == 21 and math.isclose(got[1], got[2], rel_tol=1e-9), f"thinned: {got}")
 
 b.go(link(settings=tiny.replace("=60", "=100000")))
 wait('page.arms.every(a => a.runs[0].count > 5)')
@@ -209,6 +221,7 @@ check(value('exact.bits === exact.reference || exact.level === "base" && exact.b
 # --- links ----------------------------------------------------------------------------------------------------------------
 b.go(link(("muonclip qk_clip.tau=7", "adam"), head="l1h0", other="lr", seeds=2))
 wait(ended)
+value("keep()")
 here = value("location.href")
 state = value("JSON.stringify(page.state)")
 b.go(here)
