@@ -2,7 +2,7 @@
 "use strict"
 
 const limit = 100 // Kimi K2's threshold, at which a logit counts as exploding here
-const round = (x, digits = 3) => x >= 100 ? String(Math.round(x)) : short(x, digits)
+const round = (x, digits = 3) => x >= 100 && x < 1e5 ? String(Math.round(x)) : short(x, digits)
 
 /* A summary of a series that grows: begun by first(), continued with each new row by add(summary, series, row). */
 function summed(run, name, first, add) {
@@ -50,8 +50,9 @@ function armSentence(arm) {
 }
 
 /* The difference at the last validation that all arms have reached. */
-function lossSentence(arms) {
-  const sound = arms.map(arm => arm.runs.filter(r => !["diverged", "blown-up", "failed"].includes(r.state)))
+function lossSentence(all) {
+  const soundOf = arm => arm.runs.filter(r => !["diverged", "blown-up", "failed"].includes(r.state))
+  const arms = all.filter(arm => soundOf(arm).length), sound = arms.map(soundOf)
   const step = Math.min(...sound.flat().map(r => r.series.get("val_loss")?.s.at(-1) ?? 0)), known = sound.map(runs => mean(runs.map(r => lossOf(r, step))))
   if (arms.length < 2 || !(step > 0) || !known.every(Number.isFinite)) return ""
   const at = sound.flat().every(r => r.done) ? "The" : `At step ${step} the`, spread = Math.max(...known) - Math.min(...known)
