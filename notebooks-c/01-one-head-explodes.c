@@ -262,6 +262,9 @@ int main(void)
   must(pclose(plot) == 0, "gnuplot draws");
   printf("\036mlc-svg one-head-explodes.svg\036\n");
 
+  // %% [markdown]
+  // [The same in your browser, live: all heads of Muon and of MuonClip](play.html#embed=1&view=logits)
+
   // %% nb:end
   return 0;
 }

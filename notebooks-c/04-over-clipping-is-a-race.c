@@ -169,6 +169,9 @@ int main(void)
   must(pclose(plot) == 0, "gnuplot draws");
   printf("\036mlc-svg over-clipping.svg\036\n");
 
+  // %% [markdown]
+  // [In training, live: one clip factor per head and one per layer](play.html#embed=1&lesson=4&view=norms)
+
   // %% nb:end
   return 0;
 }

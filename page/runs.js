@@ -2,12 +2,11 @@
 "use strict"
 
 /* --- what is known ------------------------------------------------------------------------------------- */
-const byId = id => document.getElementById(id)
 let index = null                 // of data/index.js
 const numbers = {}               // file -> run key -> {stamp, data}
 const waiting = {}               // file -> functions to call when it has come
 const hidden = new Set()         // labels of groups that are not drawn
-const view = {sort: "", down: false, from: null, to: null, fine: null, series: ""} // fine: the file of from .. to; series: wanted, and not there yet
+const view = {sort: "", down: false, from: null, to: null, cursor: null, fine: null, series: ""} // fine: the file of from .. to; series: wanted, and not there yet
 let frozen = 0
 
 function take(file, what) {
@@ -71,8 +70,6 @@ const columns = [["name", "run"], ["seed", "seed"], ["state", "state"], ["steps"
   ["loss", "loss", "wide"], ["val", "val"], ["peak", "peak max logit"], ["last", "last max logit", "wide"],
   ["date", "started", "wide"], ["file", "file", "wide"]]
 
-const short = (x, digits) => x === null || x === undefined ? "" : Number.isNaN(x) ? "NaN" : !Number.isFinite(x) ? (x > 0 ? "∞" : "-∞") :
-  x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6) ? x.toExponential(2) : String(+x.toPrecision(digits || 4))
 function duration(s) {
   if (s === null || !Number.isFinite(s)) return ""
   s = Math.max(0, Math.round(s))
@@ -139,7 +136,6 @@ function groups() {
 /* The house's colours (plots/style.gp), Okabe and Ito's, which differ for every eye; then lines of other dashes. */
 const known = {adam: "#D55E00", adamclip: "#E69F00", muon: "#0072B2", muonclip: "#56B4E9"}
 const spare = ["#009E73", "#CC79A7", "ink", "#0072B2", "#D55E00", "#E69F00", "#56B4E9"]
-const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]]
 function paint(all, by) {
   const used = new Map()
   let spares = 0
@@ -153,9 +149,6 @@ function paint(all, by) {
     g.dash = dashes[times % dashes.length]
   }
 }
-const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()
-const inked = colour => colour === "ink" ? css("ink") : colour
-
 function cell(row, text, name) {
   const td = row.insertCell()
   td.className = name || ""
@@ -226,7 +219,6 @@ function fileShown(shown) {
   want(view.fine, runs, drawSeries)
   return runs.every(r => dataOf(view.fine, r) !== undefined) ? view.fine : file
 }
-const isGeometric = name => name.includes("logit") // as plot and show take their means
 
 /* The curves that are drawn: {group, label, s, m, lo, hi, l, h, n}: middle, interval over seeds, extremes. */
 function curvesOf(shown) {
@@ -239,186 +231,30 @@ function curvesOf(shown) {
     if (!data.length) continue
     if (byId("draw").value === "runs" || data.length === 1)
       for (const [r, d] of data) out.push({group: g, label: g.label + (g.runs.length > 1 ? " seed " + r.seed : ""), s: d.s, m: d.m, l: d.l, h: d.h, w: d.w, run: r})
-    else out.push(bandOf(g, data.map(x => x[1]), geometric))
+    else out.push({group: g, label: g.label, ...bandOf(data.map(x => x[1]), geometric, index.t)})
   }
+  for (const curve of out) Object.assign(curve, {colour: curve.group.colour, dash: curve.group.dash, thick: curve.run && out.length > 12 ? 1 : 1.8})
   return out
 }
 
-function bandOf(g, data, geometric) {
-  const at = new Map()
-  let thinned = false, w = 1
-  for (const d of data) {
-    w = Math.max(w, d.w)
-    thinned = thinned || !!d.h
-    d.s.forEach((step, i) => {
-      let x = at.get(step)
-      if (!x) at.set(step, x = {m: [], l: Infinity, h: -Infinity})
-      x.m.push(d.m[i])
-      x.l = Math.min(x.l, d.l ? d.l[i] : d.m[i])
-      x.h = Math.max(x.h, d.h ? d.h[i] : d.m[i])
-    })
-  }
-  const out = {group: g, label: g.label, s: [...at.keys()].sort((a, b) => a - b), m: [], lo: [], hi: [], l: [], h: [], n: [], w}
-  for (const step of out.s) {
-    const x = at.get(step), n = x.m.length, logs = geometric ? x.m.map(Math.log) : x.m
-    const mean = logs.reduce((a, b) => a + b, 0) / n
-    const spread = Math.sqrt(logs.reduce((a, b) => a + (b - mean) * (b - mean), 0) / (n - 1) / n)
-    const half = n > 1 ? spread * index.t[Math.min(n - 2, index.t.length - 1)] : NaN
-    const back = geometric ? Math.exp : y => y
-    out.m.push(back(mean))
-    out.lo.push(back(mean - half))
-    out.hi.push(back(mean + half))
-    out.l.push(x.l)
-    out.h.push(x.h)
-    out.n.push(n)
-  }
-  if (!thinned) delete out.l, delete out.h
-  return out
-}
-
-/* A canvas of the size that it has on the screen. */
-function canvasOf(id) {
-  const canvas = byId(id), scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight
-  if (canvas.width !== Math.round(width * scale)) canvas.width = Math.round(width * scale)
-  if (canvas.height !== Math.round(height * scale)) canvas.height = Math.round(height * scale)
-  const c = canvas.getContext("2d")
-  c.setTransform(scale, 0, 0, scale, 0, 0)
-  c.clearRect(0, 0, width, height)
-  c.font = "12px system-ui,sans-serif"
-  c.lineJoin = "round"
-  return {c, width, height}
-}
-
-/* Round values between two, about so many. */
-function ticks(low, high, about, log) {
-  const out = []
-  if (!(high > low)) return [low]
-  if (log) {
-    const decades = Math.log10(high / low)
-    const mantissas = decades > 5 ? [1] : decades > 2 ? [1, 3] : decades > 0.7 ? [1, 2, 5] : null
-    if (mantissas) {
-      const every = Math.max(1, Math.ceil(decades / about))
-      for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
-        for (const m of mantissas) if (e % every === 0 && m * 10 ** e >= low * 0.999 && m * 10 ** e <= high * 1.001) out.push(m * 10 ** e)
-      return out
-    }
-  }
-  const rough = (high - low) / about, power = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].find(m => m * power >= rough) * power
-  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) out.push(i * step)
-  return out
-}
-
-/* Axes: where a value lies on them, and back. */
-function axis(low, high, from, to, log) {
-  const f = log ? Math.log : x => x, g = log ? Math.exp : x => x, a = f(low), b = f(high) > a ? f(high) : a + 1
-  return {low, high, log, at: x => from + (f(x) - a) / (b - a) * (to - from), back: p => g(a + (p - from) / (to - from) * (b - a))}
-}
-
-let plot = null, cursor = null, drag = null // the axes as they were drawn; a step; where dragging began and is
-function drawCurves(shown) {
-  const list = curvesOf(shown), {c, width, height} = canvasOf("curves"), logx = byId("logx").checked, logy = byId("logy").checked
-  let first = Infinity, last = 0, low = Infinity, high = -Infinity
-  for (const x of list) for (const s of x.s) { last = Math.max(last, s); if (s > 0) first = Math.min(first, s) }
-  const from = Math.max(view.from ?? 0, logx ? Math.min(first, last) || 1 : 0), to = Math.max(view.to ?? last, from + 1)
-  const see = y => { if (Number.isFinite(y) && (!logy || y > 0)) { low = Math.min(low, y); high = Math.max(high, y) } }
-  for (const x of list) x.s.forEach((s, i) => {
-    if (s < from || s > to) return
-    see(x.m[i])
-    if (x.h) see(x.h[i]), see(x.l[i])
-    // an interval of few seeds can be wider than everything else
-    if (x.hi && Math.abs(x.hi[i]) < 4 * Math.abs(x.m[i])) see(x.hi[i]), see(x.lo[i])
-  })
-  if (!(low <= high)) low = logy ? 0.1 : 0, high = 1
-  if (logy) { if (high / low < 1.01) low /= 1.1, high *= 1.1; low /= 1.05; high *= 1.05 }
-  else { const room = (high - low || Math.abs(high) || 1) * 0.05; low -= room; high += room }
-  const left = 72, right = width - 12, top = 12, bottom = height - 34
-  const x = axis(from, to, left, right, logx), y = axis(low, high, bottom, top, logy)
-  plot = {x, y, left, right, top, bottom, list, shown}
-  c.strokeStyle = css("line")
-  c.fillStyle = css("soft")
-  c.lineWidth = 1
-  c.textAlign = "right"
-  c.textBaseline = "middle"
-  for (const v of ticks(low, high, 6, logy)) {
-    c.beginPath(); c.moveTo(left, y.at(v)); c.lineTo(right, y.at(v)); c.stroke()
-    c.fillText(short(v), left - 6, y.at(v))
-  }
-  c.textAlign = "center"
-  c.textBaseline = "top"
-  for (const v of ticks(from, to, width < 500 ? 4 : 8, logx)) {
-    c.beginPath(); c.moveTo(x.at(v), top); c.lineTo(x.at(v), bottom); c.stroke()
-    c.fillText(short(v, 6), x.at(v), bottom + 5)
-  }
-  c.fillText("step", (left + right) / 2, bottom + 19)
-  c.save()
-  c.translate(6, (top + bottom) / 2)
-  c.rotate(-Math.PI / 2)
-  c.fillText(named(seriesNow()), 0, 0, bottom - top)
-  c.restore()
-  c.save()
-  c.beginPath(); c.rect(left, top, right - left, bottom - top); c.clip()
-  const fill = (curve, a, b, alpha) => {
-    c.globalAlpha = alpha
-    c.fillStyle = inked(curve.group.colour)
-    let begun = -1
-    const end = upTo => {
-      if (begun < 0) return
-      c.beginPath()
-      for (let i = begun; i < upTo; i++) c.lineTo(x.at(curve.s[i]), y.at(inside(b[i])))
-      for (let i = upTo; i-- > begun;) c.lineTo(x.at(curve.s[i]), y.at(inside(a[i])))
-      c.fill()
-      begun = -1
-    }
-    const inside = v => logy ? Math.max(v, low / 10) : v
-    curve.s.forEach((s, i) => {
-      if (!Number.isFinite(a[i]) || !Number.isFinite(b[i]) || (logy && b[i] <= 0) || (logx && s <= 0)) end(i)
-      else if (begun < 0) begun = i
-    })
-    end(curve.s.length)
-    c.globalAlpha = 1
-  }
-  for (const curve of list) {
-    if (curve.h) fill(curve, curve.l, curve.h, curve.run ? 0.3 : 0.12)
-    if (curve.lo) fill(curve, curve.lo, curve.hi, 0.22)
-  }
-  for (const curve of list) {
-    c.strokeStyle = inked(curve.group.colour)
-    c.lineWidth = curve.run && list.length > 12 ? 1 : 1.8
-    c.setLineDash(curve.group.dash)
-    c.beginPath()
-    let pen = false
-    curve.s.forEach((s, i) => {
-      const v = curve.m[i]
-      if (!Number.isFinite(v) || (logy && v <= 0) || (logx && s <= 0)) pen = false
-      else { pen ? c.lineTo(x.at(s), y.at(v)) : c.moveTo(x.at(s), y.at(v)); pen = true }
-    })
-    c.stroke()
-    if (curve.s.length === 1) { c.beginPath(); c.arc(x.at(curve.s[0]), y.at(curve.m[0]), 3, 0, 7); c.stroke() }
-  }
-  c.setLineDash([])
-  if (seriesNow().name === "attn/max_logit") { // the thresholds of clips and caps
-    c.strokeStyle = css("soft")
-    c.setLineDash([3, 5])
-    for (const tau of new Set(shown.flatMap(g => hidden.has(g.label) ? [] : g.runs.map(r => number(r.tau)).filter(t => t !== null)))) {
-      c.beginPath(); c.moveTo(left, y.at(tau)); c.lineTo(right, y.at(tau)); c.stroke()
-      c.fillStyle = css("soft")
-      c.textAlign = "left"
-      c.textBaseline = "bottom"
-      c.fillText("threshold " + short(tau), left + 4, y.at(tau) - 2)
-    }
-    c.setLineDash([])
-  }
-  if (byId("events").checked) drawEvents(c)
-  if (drag) { c.globalAlpha = 0.2; c.fillStyle = css("link"); c.fillRect(drag.from, top, drag.to - drag.from, bottom - top); c.globalAlpha = 1 }
-  c.restore()
-  drawCursor(c)
-  byId("curves").setAttribute("aria-label", seriesNow().about + " over steps " + short(from) + " to " + short(to, 6) + ", " + list.length + " curves, values " + short(low) + " to " + short(high))
+let plot = null // the axes as they were drawn
+const curves = new Curves(byId("curves"), byId("values"), view, () => {
+  const shown = curves.shown, runs = shown.flatMap(g => hidden.has(g.label) ? [] : g.runs)
+  const taus = seriesNow().name === "attn/max_logit" ? new Set(runs.map(r => number(r.tau)).filter(t => t !== null)) : []
+  return {list: curvesOf(shown), logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()),
+    lines: [...taus].map(tau => [tau, "threshold " + short(tau)]), // of clips and caps
+    over: byId("events").checked ? drawEvents : null, happened,
+    last: Math.max(1, ...shown.flatMap(g => g.runs).map(r => (dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0))}
+}, draw, redraw)
+function redraw() {
+  curves.draw()
+  plot = curves.plot
 }
 
 /* A mark on its curve for each interval that has some of a kind; clips and checkpoints below. */
 const marks = {spike: "▲", nonfinite: "✕", clip: "|", checkpoint: "·", resume: "↻"}
 function eventsOf(run) { return dataOf("events", run) || [] }
-function drawEvents(c) {
+function drawEvents(c, plot) {
   c.textAlign = "center"
   c.textBaseline = "middle"
   for (const curve of plot.list) {
@@ -432,33 +268,6 @@ function drawEvents(c) {
   }
 }
 
-function nearest(list, x) {
-  let a = 0, b = list.length - 1
-  while (b - a > 1) { const m = (a + b) >> 1; list[m] < x ? a = m : b = m }
-  return Math.abs(list[a] - x) <= Math.abs(list[b] - x) ? a : b
-}
-
-function drawCursor(c) {
-  const out = byId("values")
-  if (cursor === null || !plot.list.length) { out.textContent = ""; return }
-  const p = plot.x.at(cursor)
-  c.strokeStyle = css("soft")
-  c.beginPath(); c.moveTo(p, plot.top); c.lineTo(p, plot.bottom); c.stroke()
-  const said = plot.list.map(curve => ({curve, i: nearest(curve.s, cursor)})).filter(({curve, i}) => Math.abs(curve.s[i] - cursor) <= Math.max(curve.w, (plot.x.high - plot.x.low) / 20))
-  said.sort((a, b) => b.curve.m[b.i] - a.curve.m[a.i])
-  const parts = said.slice(0, 12).map(({curve, i}) => {
-    const y = curve.m[i]
-    if (Number.isFinite(y) && (!plot.y.log || y > 0)) { c.fillStyle = inked(curve.group.colour); c.beginPath(); c.arc(plot.x.at(curve.s[i]), plot.y.at(y), 4, 0, 7); c.fill() }
-    const range = curve.hi && Number.isFinite(curve.hi[i]) ? " [" + short(curve.lo[i]) + ", " + short(curve.hi[i]) + "] n=" + curve.n[i] : ""
-    const peak = curve.h && curve.h[i] !== curve.m[i] ? ", " + short(curve.l[i]) + " to " + short(curve.h[i]) + " in " + curve.w + " steps" : ""
-    return curve.label + ": " + short(y, 6) + range + peak
-  })
-  if (said.length > 12) parts.push("and " + (said.length - 12) + " more")
-  const bold = document.createElement("b")
-  bold.textContent = "step " + cursor
-  out.replaceChildren(bold, "  " + parts.join("  ·  ") + happened())
-}
-
 /* The events near the cursor. */
 function happened() {
   if (!byId("events").checked) return ""
@@ -466,7 +275,7 @@ function happened() {
   for (const curve of plot.list)
     for (const run of curve.run ? [curve.run] : curve.group.runs)
       for (const [step, kind, count, layer, head, value] of eventsOf(run))
-        if (Math.abs(step - cursor) <= Math.max(near, curve.w)) {
+        if (Math.abs(step - view.cursor) <= Math.max(near, curve.w)) {
           const x = counts.get(kind) || {count: 0, value: -Infinity}
           x.count += count
           if (!(value <= x.value)) x.value = value, x.place = layer >= 0 ? " L" + layer + (head >= 0 ? "H" + head : "") : ""
@@ -491,61 +300,13 @@ function drawLegend(shown) {
 }
 
 /* --- heads ---------------------------------------------------------------------------------------------- */
-const viridis = ["#440154", "#482777", "#3f4a8a", "#31678e", "#26838f", "#1f9d8a", "#6cce5a", "#b6de2b", "#fee825"]
-  .map(x => [1, 3, 5].map(i => parseInt(x.slice(i, i + 2), 16)))
-function colourAt(t) {
-  const x = Math.min(Math.max(t, 0), 1) * (viridis.length - 1), i = Math.min(Math.floor(x), viridis.length - 2)
-  return "rgb(" + viridis[i].map((a, k) => Math.round(a + (viridis[i + 1][k] - a) * (x - i))).join(",") + ")"
-}
-let heat = null, mark = null // what was drawn; [row, column]
-function drawHeads() {
+const heads = new Heat(byId("heads"), byId("headvalue"), () => {
   const run = runOf(byId("headrun").value), file = byId("headseries").value + ".heads"
-  const {c, width, height} = canvasOf("heads")
-  heat = null
-  byId("headvalue").textContent = ""
-  if (!run) return
-  want(file, [run], () => drawHeads())
-  const d = dataOf(file, run), log = byId("logcolour").checked
-  c.fillStyle = css("soft")
-  c.textBaseline = "middle"
-  if (!d || !d.s.length) { c.fillText(d === undefined ? "Loading ..." : "this run has no such series", 12, height / 2); return }
-  let low = Infinity, high = -Infinity
-  for (const row of d.v) for (const v of row) if (Number.isFinite(v) && (!log || v > 0)) low = Math.min(low, v), high = Math.max(high, v)
-  const part = v => log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low)
-  const left = 12 + Math.min(150, Math.max(...d.n.map(n => c.measureText(n).width))), right = width - 74, top = 10, bottom = height - 34
-  const last = d.s.length > 1 ? d.s[d.s.length - 1] + (d.s[d.s.length - 1] - d.s[d.s.length - 2]) : d.s[0] + d.w
-  const x = s => left + (s - d.s[0]) / (last - d.s[0] || 1) * (right - left), row = (bottom - top) / d.n.length
-  d.v.forEach((values, h) => values.forEach((v, i) => {
-    c.fillStyle = Number.isFinite(v) && (!log || v > 0) ? colourAt(high > low ? part(v) : 0.5) : css("soft")
-    const a = x(d.s[i]), b = x(i + 1 < d.s.length ? d.s[i + 1] : last)
-    c.fillRect(a, top + h * row, b - a + 0.6, row + 0.6)
-  }))
-  c.fillStyle = css("soft")
-  c.textAlign = "right"
-  const every = Math.ceil(13 / row)
-  d.n.forEach((n, h) => { if (h % every === 0) c.fillText(n, left - 5, top + (h + 0.5) * row, left - 8) })
-  c.textAlign = "center"
-  for (const s of ticks(d.s[0], last, width < 500 ? 4 : 8, false)) c.fillText(short(s, 6), x(s), bottom + 10)
-  c.fillText("step", (left + right) / 2, bottom + 25)
-  for (let i = 0; i < 60; i++) {
-    c.fillStyle = colourAt(1 - i / 59)
-    c.fillRect(right + 10, top + i * (bottom - top) / 60, 10, (bottom - top) / 60 + 0.6)
-  }
-  c.fillStyle = css("soft")
-  c.textAlign = "left"
-  c.fillText(short(high, 3), right + 24, top + 5)
-  c.fillText(short(low, 3), right + 24, bottom - 5)
-  heat = {d, left, right, top, bottom, row, last, x}
-  byId("heads").setAttribute("aria-label", d.n.length + " rows over steps " + d.s[0] + " to " + last + ", values " + short(low) + " to " + short(high))
-  if (mark && mark[0] < d.n.length && mark[1] < d.s.length) {
-    const [h, i] = mark, a = x(d.s[i])
-    c.strokeStyle = "#fff"; c.lineWidth = 3
-    c.strokeRect(a, top + h * row, Math.max(3, x(i + 1 < d.s.length ? d.s[i + 1] : last) - a), row)
-    c.strokeStyle = "#000"; c.lineWidth = 1
-    c.strokeRect(a, top + h * row, Math.max(3, x(i + 1 < d.s.length ? d.s[i + 1] : last) - a), row)
-    byId("headvalue").textContent = d.n[h] + ", " + (d.w > 1 ? "from step " : "step ") + d.s[i] + ": " + short(d.v[h][i], 6)
-  }
-}
+  if (!run) return {text: ""}
+  want(file, [run], () => heads.draw())
+  const d = dataOf(file, run)
+  return d && d.s.length ? {d, log: byId("logcolour").checked} : {text: d === undefined ? "Loading ..." : "this run has no such series"}
+})
 
 /* --- differences ------------------------------------------------------------------------------------------ */
 function drawDifferences() {
@@ -644,7 +405,7 @@ function draw() {
   drawTable(shown)
   drawSeries(shown)
   drawLegend(shown)
-  drawHeads()
+  heads.draw()
   drawDifferences()
   tellCommands(shown)
   tellAbout(shown.flatMap(g => g.runs))
@@ -658,7 +419,8 @@ function drawSeries(shown = groups()) {
   byId("ofwhat").hidden = !s.heads
   want(fileNow(), runs, drawSeries)
   if (byId("events").checked) want("events", runs, drawSeries)
-  drawCurves(shown)
+  curves.shown = shown
+  redraw()
   const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
   byId("meaning").textContent = named(s) + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
     " over a group's runs that did not diverge or blow up, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
@@ -666,26 +428,13 @@ function drawSeries(shown = groups()) {
 
 let lost = false
 function tellAbout(shown) {
+  byId("play").hidden = !index.play
   const count = state => index.runs.filter(r => r.state === state).length
   const unread = index.runs.filter(r => !r.stamp).length
   const states = ["running", "finished", "diverged", "blown-up", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
   byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
     (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : index.made ? ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC." : ".")
 }
-
-function zoom(factor, middle) {
-  const x = plot.x, f = x.log ? Math.log : v => v, g = x.log ? Math.exp : v => v, m = f(middle)
-  const last = Math.max(1, ...plot.shown.flatMap(g => g.runs).map(r => (dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0))
-  let from = g(m + (f(x.low) - m) * factor), to = g(m + (f(x.high) - m) * factor)
-  from = Math.max(from, x.log ? Math.min(x.low, 1) : 0)
-  to = Math.min(to, last)
-  if (to - from < 2) return
-  view.from = from, view.to = to
-  if (factor > 1 && from <= (x.log ? 1 : 0) && to >= last) view.from = view.to = null
-  draw()
-}
-
-function redraw() { drawCurves(plot.shown) }
 
 function listen() {
   const head = byId("runs").tHead.rows[0]
@@ -702,57 +451,8 @@ function listen() {
   }
   for (const id of ["group", "series", "reduce", "draw", "logx", "logy", "events", "headrun", "headseries", "logcolour", "runa", "runb"]) byId(id).onchange = draw
   byId("filter").oninput = draw
-  byId("reset").onclick = () => { view.from = view.to = null; draw() }
-  const curves = byId("curves"), place = e => e.clientX - curves.getBoundingClientRect().left
-  const step = p => Math.max(0, Math.round(plot.x.back(Math.min(Math.max(p, plot.left), plot.right))))
-  curves.onpointermove = e => { if (!plot) return; cursor = step(place(e)); if (drag) drag.to = place(e); redraw() }
-  curves.onpointerleave = () => { if (plot && !drag) { cursor = null; redraw() } }
-  curves.onpointerdown = e => { if (plot && e.button === 0) { drag = {from: place(e), to: place(e)}; try { curves.setPointerCapture(e.pointerId) } catch { /* a pointer that is gone */ } } }
-  curves.onpointerup = () => {
-    const d = drag
-    drag = null
-    if (!d) return
-    const a = step(Math.min(d.from, d.to)), b = step(Math.max(d.from, d.to))
-    if (Math.abs(d.to - d.from) > 8 && b > a) view.from = a, view.to = b
-    draw()
-  }
-  curves.onpointercancel = () => { drag = null; if (plot) redraw() }
-  curves.ondblclick = () => { view.from = view.to = null; draw() }
-  curves.onkeydown = e => {
-    if (!plot || e.ctrlKey || e.metaKey || e.altKey) return
-    const all = plot.list.length ? plot.list[0].s : []
-    const move = {ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10}[e.key]
-    if (move && all.length) {
-      const i = cursor === null ? (move > 0 ? -1 : all.length) : nearest(all, cursor)
-      cursor = all[Math.min(Math.max(i + move, 0), all.length - 1)]
-      redraw()
-    } else if (e.key === "+" || e.key === "=" || e.key === "-") zoom(e.key === "-" ? 2 : 0.5, cursor ?? (plot.x.low + plot.x.high) / 2)
-    else if (e.key === "0") { view.from = view.to = null; draw() }
-    else if (e.key === "Escape") { cursor = null; redraw() }
-    else return
-    e.preventDefault()
-  }
-  const heads = byId("heads")
-  heads.onpointermove = e => {
-    if (!heat) return
-    const box = heads.getBoundingClientRect(), p = e.clientX - box.left, q = e.clientY - box.top
-    if (p < heat.left || p >= heat.right || q < heat.top || q >= heat.bottom) mark = null
-    else {
-      let i = heat.d.s.length - 1
-      while (i > 0 && heat.x(heat.d.s[i]) > p) i--
-      mark = [Math.min(Math.floor((q - heat.top) / heat.row), heat.d.n.length - 1), i]
-    }
-    drawHeads()
-  }
-  heads.onkeydown = e => {
-    const move = {ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0]}[e.key]
-    if (!move || !heat) return
-    const within = (v, n) => Math.min(Math.max(v, 0), n - 1)
-    mark = mark ? [within(mark[0] + move[0], heat.d.n.length), within(mark[1] + move[1], heat.d.s.length)] : [0, 0]
-    drawHeads()
-    e.preventDefault()
-  }
-  new ResizeObserver(() => { if (plot) redraw(), drawHeads() }).observe(curves)
+  byId("reset").onclick = () => curves.whole()
+  new ResizeObserver(() => { if (plot) redraw(), heads.draw() }).observe(curves.canvas)
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
 }
 

@@ -13,6 +13,8 @@ cat > "$dir/small.c" <<'END'
 // %% [markdown]
 // # A & B
 //
+// [Live & more](play.html#embed=1&view=loss)
+//
 // Some *words* of `code` & **more**:
 //
 //     a < b
@@ -59,6 +61,12 @@ perl -MJSON::PP -e '
   die "figure" unless $c[4]{outputs}[0]{text}[0] eq "drawn\n" && $c[4]{outputs}[1]{data}{"image/svg+xml"}[0] =~ /<svg/;
 ' "$dir/out/small.ipynb" || fail "the notebook: $(cat "$dir/out/small.ipynb")"
 html=$dir/out/small.html
+grep -q 'play.html' "$html" "$dir/out/small.ipynb" && fail "a live figure without the page that trains"
+echo trains > "$dir/play.html"
+pages --live="$dir/play.html" "$dir/small.c" && cmp -s "$dir/play.html" "$dir/out/play.html" || fail "pages --live: $(cat "$dir/err")"
+grep -q '<p>Live &amp; more</p><iframe title="live" src="play.html#embed=1&amp;view=loss">' "$html" && grep -qF '[Live & more](play.html#' "$dir/out/small.ipynb" ||
+  fail "no live figure: $(cat "$html")"
+pages "$dir/small.c" || fail "pages again: $(cat "$dir/err")"
 grep -q "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'" "$html" || fail "the page has no content security policy"
 grep -q '<h1>A &amp; B</h1>' "$html" && grep -q 'Some <em>words</em> of <code>code</code> &amp; <strong>more</strong>' "$html" || fail "text: $(cat "$html")"
 grep -q '<pre>a &lt; b</pre>' "$html" && grep -q '<pre class="out">twice 4 is 8, "&lt;&gt;"' "$html" || fail "commands, output: $(cat "$html")"
@@ -78,5 +86,5 @@ grep -qF 'where $a_*$ is <code>$b$</code> or $*c &lt; d$ and' "$html" && grep -q
 sed 's/return 0/return 3/' "$dir/small.c" > "$dir/fails.c"
 pages "$dir/fails.c"; test $? -ne 0 && grep -q 'exit status 3' "$dir/err" && test ! -e "$dir/out/fails.html" || fail "a notebook that fails: $(cat "$dir/err")"
 sed 's/twice(4)/thrice(4)/' "$dir/small.c" > "$dir/broken.c"
-pages "$dir/broken.c"; test $? -ne 0 && grep -q 'broken.c:17\|does not build' "$dir/err" || fail "one that does not build: $(cat "$dir/err")"
+pages "$dir/broken.c"; test $? -ne 0 && grep -q 'broken.c:19\|does not build' "$dir/err" || fail "one that does not build: $(cat "$dir/err")"
 finish

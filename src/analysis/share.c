@@ -30,10 +30,23 @@ int share_folder(const char *name, const char *what, const char *variable, const
   return error_set(error, STATUS_FAIL, "%s not found (%s); %s may name their folder", what, out, variable);
 }
 
+static int path_of(const char *name, char path[4200], struct error *error)
+{
+  char folder[4096];
+  if (share_folder("page", "files of the page", "MAXLOGIT_PAGE", NULL, folder, error)) return error->status;
+  snprintf(path, 4200, "%s/%s", folder, name);
+  return STATUS_OK;
+}
+
 int share_text(const char *name, char **text, size_t *length, struct error *error)
 {
-  char folder[4096], path[4200];
-  if (share_folder("page", "files of the page", "MAXLOGIT_PAGE", NULL, folder, error)) return error->status;
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  return file_read(path, text, length, error);
+  char path[4200];
+  return path_of(name, path, error) ? error->status : file_read(path, text, length, error);
+}
+
+int share_has(const char *name)
+{
+  char path[4200];
+  struct error none = {0};
+  return !path_of(name, path, &none) && !access(path, R_OK);
 }

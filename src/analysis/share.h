@@ -12,4 +12,6 @@ int share_folder(const char *name, const char *what, const char *variable, const
 /* One of the files that pages are made of ("style.css"), a NUL added, from their folder (also: MAXLOGIT_PAGE). For
    memory_free. */
 int share_text(const char *name, char **text, size_t *length, struct error *);
+/* Whether that file is there. */
+int share_has(const char *name);
 #endif

@@ -101,17 +101,22 @@ void http_tend(struct http *h)
 
 /* --- answers -------------------------------------------------------------------------------------------- */
 
-static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *text, size_t length,
-                              const char *type)
+/* play.html has a policy of its own, with hashes of the scripts inside it. */
+static const char *policy_of(const char *name)
 {
-  static const char *const headers[][2] = {
-    {"Cache-Control", "no-store"},
-    {"X-Content-Type-Options", "nosniff"},
-    {"Referrer-Policy", "no-referrer"},
-    {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
-                                "base-uri 'none'; form-action 'none'; "
-                                "frame-ancestors 'none'"},
+  return !strcmp(name, "play.html")
+           ? "frame-ancestors 'none'"
+           : "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; base-uri 'none'; "
+             "form-action 'none'; frame-ancestors 'none'";
+}
+
+static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *text, size_t length,
+                              const char *type, const char *policy)
+{
+  const char *const headers[][2] = {
+    {"Cache-Control", "no-store"},       {"X-Content-Type-Options", "nosniff"},
+    {"Referrer-Policy", "no-referrer"},  {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Content-Security-Policy", policy},
   };
   struct MHD_Response *r =
     MHD_create_response_from_buffer(length, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
@@ -127,7 +132,7 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
 
 static enum MHD_Result refuse(struct MHD_Connection *c, unsigned code, const char *text)
 {
-  return answer(c, code, text, strlen(text), "text/plain; charset=utf-8");
+  return answer(c, code, text, strlen(text), "text/plain; charset=utf-8", policy_of(""));
 }
 
 /* Names are taken as they are sent: none needs a %, and nothing is found by another spelling. */
@@ -180,7 +185,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
   int status = h->file(h->context, name, runs, steps, &text, &length, &type, &error);
   enum MHD_Result result = status == STATUS_USAGE ? refuse(c, MHD_HTTP_NOT_FOUND, "no such file\n")
                            : status               ? refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, error.text)
-                                                  : answer(c, MHD_HTTP_OK, text, length, type);
+                                    : answer(c, MHD_HTTP_OK, text, length, type, policy_of(name));
   memory_free(text);
   return result;
 }

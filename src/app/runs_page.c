@@ -618,6 +618,7 @@ static char *tell_index(const struct runs_page *p)
     json_array_append_new(t, json_real((v.hi - v.mean) * n));
   }
   clock_iso8601(now);
+  json_object_set_new(all, "play", json_boolean(share_has("play.html")));
   json_object_set_new(all, "live", json_boolean(p->live));
   json_object_set_new(all, "made", json_string(p->bare ? "" : now));
   json_object_set_new(all, "words", words);
@@ -673,10 +674,15 @@ static char *tell_numbers(struct runs_page *p, int series, enum part part, const
 static const struct fixed {
   const char *name, *type;
 } fixed[] = {{"index.html", "text/html; charset=utf-8"},
+             {"draw.js", "text/javascript; charset=utf-8"},
              {"runs.js", "text/javascript; charset=utf-8"},
              {"runs.css", "text/css; charset=utf-8"},
              {"style.css", "text/css; charset=utf-8"},
+             {"play.html", "text/html; charset=utf-8"},
              {NULL, NULL}};
+
+/* The page that trains is there only where it was built. */
+static int is_there(const struct fixed *f) { return strcmp(f->name, "play.html") || share_has(f->name); }
 
 /* "data/12.max.js" */
 static int read_name(const struct runs_page *p, const char *name, int *series, enum part *part)
@@ -707,7 +713,7 @@ int runs_page_file(struct runs_page *p, const char *name, const char *runs, cons
   int series;
   enum part part;
   for (const struct fixed *f = fixed; f->name; f++)
-    if (!strcmp(f->name, name)) {
+    if (!strcmp(f->name, name) && is_there(f)) {
       *type = f->type;
       return share_text(f->name, text, length, error);
     }
@@ -729,7 +735,8 @@ int runs_page_names(struct runs_page *p, int (*each)(void *, const char *name), 
 {
   char name[64];
   int stop = 0;
-  for (const struct fixed *f = fixed; f->name && !stop; f++) stop = each(context, f->name);
+  for (const struct fixed *f = fixed; f->name && !stop; f++)
+    if (is_there(f)) stop = each(context, f->name);
   if (!stop) stop = each(context, "data/index.js");
   if (!stop) stop = each(context, "data/events.js");
   for (int i = 0; i < p->names; i++)

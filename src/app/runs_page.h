@@ -1,5 +1,6 @@
 /* runs_page.h - the page of a set of runs, as files by name: `report` writes them, `serve` sends them
-   index.html, runs.js, runs.css, style.css: as they come with the program. data/index.js: all but numbers of series.
+   index.html, draw.js, runs.js, runs.css, style.css, play.html (where it was built): as they come with the program.
+   data/index.js: all but numbers of series.
    data/N.max.js, N.min.js, N.mean.js: series N of index.js, a number a step, of every run; data/N.heads.js: its largest
    values by head, layer or tensor; data/events.js. Scripts that call take(), so that the page opens from a disk, too.
    Series are thinned by steps, to mean, smallest and largest of an interval: peaks stay. */

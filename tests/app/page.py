@@ -1,7 +1,7 @@
 """The page of runs: `report` and `serve`, asked by HTTP as friend and as foe, and seen in a headless Chromium where
 there is one. page.py PROGRAM FOLDER, which has runs/ (two presets x two seeds), bad/ and live.conf. Pictures stay in FOLDER."""
-import base64, http.client, json, math, os, re, select, shutil, signal, socket, subprocess, sys, time
-import page_made
+import http.client, json, math, os, re, shutil, signal, socket, subprocess, sys, time
+import browser as browsers, page_made
 
 program, folder = sys.argv[1], sys.argv[2]
 failures = 0
@@ -119,9 +119,12 @@ def ask(path, method="GET", headers={}, raw=None, port=port):
 status, text, r = ask(f"/{token}/")
 check(status == 200 and "<canvas" in text and r.getheader("Content-Type").startswith("text/html"), f"the page: {status}")
 check("default-src 'none'" in (r.getheader("Content-Security-Policy") or "") and r.getheader("Referrer-Policy") == "no-referrer", "headers")
-for name in ("runs.js", "runs.css", "style.css"):
+for name in ("draw.js", "runs.js", "runs.css", "style.css"):
     status, text, _ = ask(f"/{token}/{name}")
     check(status == 200 and text == open(f"{page}/{name}").read(), f"{name}: {status}")
+status, text, r = ask(f"/{token}/play.html")
+check(status == (200 if index["play"] else 404) and index["play"] == os.path.exists(page + "/play.html"), f"play.html: {status}, built: {index['play']}")
+check(status != 200 or "script-src 'sha256-" in text and r.getheader("Content-Security-Policy") == "frame-ancestors 'none'", "policy of play.html")
 def read_index(token, port):
     """When all runs have been read, in the background."""
     for _ in range(200):
@@ -219,74 +222,6 @@ other = maxlogit("serve", runs, "--address=here")
 check(other.returncode == 2 and "IPv4" in other.stderr, f"no address: {other.stderr}")
 
 # --- in a browser ------------------------------------------------------------------------------------------------------
-class Browser:
-    """Chromium over its pipe: JSON with a NUL behind each."""
-    def __init__(self, path):
-        here, there = os.pipe()
-        back, forth = os.pipe()
-        self.process = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{here} 4>&{forth}', "sh", path, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--disable-background-networking", "--remote-debugging-pipe", "--user-data-dir=" + folder + "/browser"],
-            pass_fds=(here, forth), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(here), os.close(forth)
-        self.out, self.back, self.text, self.count, self.session = there, back, b"", 0, None
-        self.console, self.requests, self.answers = [], [], {}
-    def receive(self, seconds):
-        if select.select([self.back], [], [], seconds)[0]:
-            more = os.read(self.back, 1 << 20)
-            if not more: raise EOFError("the browser has ended")
-            self.text += more
-        *messages, self.text = self.text.split(b"\0")
-        for m in map(json.loads, messages):
-            method, p = m.get("method"), m.get("params", {})
-            if "id" in m: self.answers[m["id"]] = m
-            elif method == "Runtime.consoleAPICalled": self.console.append(str(p["args"]))
-            elif method == "Runtime.exceptionThrown": self.console.append(str(p["exceptionDetails"]))
-            elif method == "Log.entryAdded": self.console.append(str(p["entry"]))
-            elif method == "Network.requestWillBeSent": self.requests.append(p["request"]["url"])
-    def call(self, method, **params):
-        self.count += 1
-        message = {"id": self.count, "method": method, "params": params}
-        if self.session: message["sessionId"] = self.session
-        os.write(self.out, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 60
-        while self.count not in self.answers and time.monotonic() < end: self.receive(1)
-        answer = self.answers.pop(self.count)
-        if "error" in answer: raise RuntimeError(f"{method}: {answer['error']}")
-        return answer["result"]
-    def open(self):
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"): self.call(domain + ".enable")
-    def go(self, url, width=1200, height=900, dark=False):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=url)
-    def value(self, expression):
-        r = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        if "exceptionDetails" in r: raise RuntimeError(f"{expression}: {r['exceptionDetails']}")
-        return r["result"].get("value")
-    def wait(self, expression, seconds=20):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                if self.value(expression): return True
-            except RuntimeError: pass
-            time.sleep(0.05)
-        fail(f"in {seconds} s not: {expression}; {self.value('document.body && document.body.innerText')[:300]}")
-        return False
-    def mouse(self, kind, x, y, **more):
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
-    def key(self, key, text=None):
-        self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {}))
-        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
-    def picture(self, name):
-        height = self.value("document.documentElement.scrollHeight")
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True,
-                         clip={"x": 0, "y": 0, "width": self.value("innerWidth"), "height": height, "scale": 1})
-        open(f"{folder}/{name}.png", "wb").write(base64.b64decode(shot["data"]))
-
 def drawn(b):  # colours on the canvas of the curves, but that of the paper
     return b.value("""(() => { const c = document.getElementById("curves"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data
       const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200) seen.add(d[i] + "," + d[i + 1] + "," + d[i + 2]); return [...seen] })()""")
@@ -362,7 +297,7 @@ def look(b, url, what):
       byId("series").selectedIndex = index.series.findIndex(s => s.name === "grad_norm"); byId("series").onchange()""")
     b.wait('plot.list.length === 4 && seriesNow().name === "grad_norm"')
     if what == "report": check(b.value("made") == 1, f"{what}: for another series the table was made {b.value('made')} times")
-    b.wait("heat && heat.d.n.length === 8")
+    b.wait("heads.heat && heads.heat.d.n.length === 8")
     b.value('document.getElementById("heads").focus()')
     for k in ("ArrowDown", "ArrowDown", "ArrowRight"): b.key(k)
     check(re.match(r"l0h1, .*step \d+: [0-9.]+", b.value('document.getElementById("headvalue").innerText')), f"{what}: mark: " + b.value('document.getElementById("headvalue").innerText'))
@@ -373,7 +308,7 @@ def look(b, url, what):
     # narrow and dark
     for width, dark in ((1200, False), (400, False), (400, True), (1200, True)):
         b.go(url, width, 900, dark)
-        b.wait("plot && plot.list.length === 2 && heat")
+        b.wait("plot && plot.list.length === 2 && heads.heat")
         check(b.value("document.documentElement.scrollWidth") <= width, f"{what}: at {width} px it is {b.value('document.documentElement.scrollWidth')} wide")
         light = sum(map(int, re.findall(r"\d+", b.value("getComputedStyle(document.body).backgroundColor"))[:3]))
         check((light < 200) == dark, f"{what}: paper {light} where the system is {'dark' if dark else 'light'}")
@@ -382,19 +317,8 @@ def look(b, url, what):
     wrong = [r for r in b.requests if not r.startswith((url.rsplit("/index.html")[0], "about:", "data:"))]
     check(not wrong, f"{what}: asks for {wrong[:3]}")
 
-def begin(path):
-    for _ in range(3):  # on a machine that is busy it may not come up
-        b = Browser(path)
-        try:
-            b.open()
-            return b
-        except (EOFError, BrokenPipeError, KeyError):
-            b.process.kill()
-            b.process.wait()
-    print("chromium does not start here: the page was not looked at")
-
 def in_browser(path):
-    b = begin(path)
+    b = browsers.begin(path, folder, fail)
     if not b: return
     try:
         page_made.session(b, page, folder + "/made", fail)
@@ -402,6 +326,12 @@ def in_browser(path):
         look(b, "file://" + os.path.realpath(page) + "/index.html", "report")
         b.requests.clear()
         look(b, url, "serve")
+        if index["play"]:
+            check(b.value('!byId("play").hidden'), "no link to the page that trains")
+            b.go(url + "play.html")
+            b.wait("page.arms.every(a => a.runs[0].count > 3)")
+            b.go(url)
+            b.wait("plot")
         server.send_signal(signal.SIGINT)
         check(server.wait(20) == 0, "serve after Ctrl-C")
         b.wait('document.getElementById("about").innerText.includes("does not answer")')

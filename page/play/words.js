@@ -1,0 +1,68 @@
+/* words.js - sentences that are computed from the data */
+"use strict"
+
+const limit = 100 // Kimi K2's threshold, at which a logit counts as exploding here
+const round = (x, digits = 3) => x >= 100 && x < 1e5 ? String(Math.round(x)) : short(x, digits)
+
+/* A summary of a series that grows: begun by first(), continued with each new row by add(summary, series, row). */
+function summed(run, name, first, add) {
+  const x = run.series.get(name)
+  run.sums ??= {}
+  let sum = run.sums[name]
+  if (!sum || x && sum.rows > x.s.length) sum = run.sums[name] = {rows: 0, ...first()}
+  if (x) for (; sum.rows < x.s.length; sum.rows++) add(sum, x, sum.rows)
+  return sum
+}
+
+/* Of one run: its largest max logit, where, and where it passed the limit first. */
+const logitsOf = run => summed(run, "attn/max_logit", () => ({peak: -Infinity, head: 0, step: 0, passed: null, passedBy: 0}), (sum, x, i) => x.v.forEach((v, k) => {
+  if (v[i] > sum.peak) sum.peak = v[i], sum.head = k, sum.step = x.s[i]
+  if (sum.passed === null && v[i] > limit) sum.passed = x.s[i], sum.passedBy = k
+}))
+const clipsOf = run => summed(run, "qk_clip/gamma", () => ({clips: 0}), (sum, x, i) => { for (const v of x.v) if (v[i] < 1) sum.clips++ }).clips
+
+function headName(run, k) {
+  const heads = Number(run.setting("model.heads"))
+  return "head " + k % heads + " of layer " + Math.floor(k / heads)
+}
+const isClipped = run => (run.setting("stabilizers") || "").split("+").some(s => s.startsWith("qk_clip"))
+
+/* The last validation loss up to a step. */
+function lossOf(run, upTo = Infinity) {
+  const x = run.series.get("val_loss"), i = x ? x.s.findLastIndex(s => s <= upTo) : -1
+  return i < 0 ? NaN : x.v[0][i]
+}
+const mean = list => list.reduce((a, b) => a + b, 0) / list.length
+
+function armSentence(arm) {
+  const runs = arm.runs.filter(r => r.count > 0), failures = arm.runs.filter(r => r.state === "diverged" || r.state === "blown-up")
+  if (!runs.length) return ""
+  const all = runs.map(logitsOf), run = runs[0], first = all[0], peak = Math.max(...all.map(x => x.peak))
+  const broken = failures.length ? " " + (runs.length > 1 ? failures.length + " of " + runs.length + " runs " : "The run ") + (failures[0].state === "diverged" ? "diverged: its numbers are no longer finite." : "blew up: its loss rose for good.") : ""
+  const passed = all.filter(x => x.passed !== null).length, tau = arm.tau
+  if (tau && isClipped(run)) {
+    const clips = mean(runs.map(clipsOf))
+    return (clips ? `QK-Clip holds every head near ${tau} (largest: ${round(peak)}).` : `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).`) + broken
+  }
+  if (runs.length > 1) return (passed ? `in ${passed} of ${runs.length} seeds a head passed ${limit}` : `no head passed ${limit} in ${runs.length} seeds`) + ` (largest: ${round(peak)}).` + broken
+  if (passed) return `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score is ${round(first.peak)}.` : ".") + broken
+  return `the largest score is ${round(first.peak)}, in ${headName(run, first.head)}.` + broken
+}
+
+/* The difference at the last validation that all arms have reached. */
+function lossSentence(all) {
+  const soundOf = arm => arm.runs.filter(r => !["diverged", "blown-up", "failed"].includes(r.state))
+  const arms = all.filter(arm => soundOf(arm).length), sound = arms.map(soundOf)
+  const step = Math.min(...sound.flat().map(r => r.series.get("val_loss")?.s.at(-1) ?? 0)), known = sound.map(runs => mean(runs.map(r => lossOf(r, step))))
+  if (arms.length < 2 || !(step > 0) || !known.every(Number.isFinite)) return ""
+  const at = sound.flat().every(r => r.done) ? "The" : `At step ${step} the`, spread = Math.max(...known) - Math.min(...known)
+  if (spread < 0.0005) return `${at} losses are equal (${known[0].toFixed(2)} nat).`
+  return arms.length === 2 ? `${at} loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
+    (at === "The" ? "Losses: " : `Losses at step ${step}: `) + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
+}
+
+/* [[arm or null, sentence]] */
+const sentencesOf = arms => [...arms.map(arm => [arm, armSentence(arm)]), [null, lossSentence(arms)]].filter(x => x[1])
+
+/* What a screen reader hears again only if it changes: who has started, passed the limit, ended. */
+const turnOf = arms => arms.map(arm => arm.runs.map(r => [r.state, r.count > 0, logitsOf(r).passed !== null, clipsOf(r) > 0]).join()).join(";")

@@ -1,0 +1,64 @@
+"""The default page in a headless Firefox, over Marionette. firefox.py PAGE FOLDER"""
+import json, os, socket, subprocess, sys, time
+
+page, folder = os.path.realpath(sys.argv[1]), sys.argv[2]
+with socket.socket() as s:  # a free port
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+profile = folder + "/firefox"
+os.mkdir(profile)
+open(profile + "/user.js", "w").write(f'user_pref("marionette.port", {port});\n')
+firefox = subprocess.Popen(["firefox-esr", "--headless", "--marionette", "--no-remote", "--profile", profile], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+class Session:
+    """Messages are LENGTH:JSON."""
+    def __init__(self):
+        end = time.monotonic() + 60
+        while True:
+            try: self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+            except OSError:
+                if time.monotonic() > end: raise
+                time.sleep(0.2)
+                continue
+            break
+        self.text, self.count = b"", 0
+        self.receive()
+        self.call("WebDriver:NewSession", capabilities={})
+    def more(self):
+        part = self.socket.recv(1 << 16)
+        if not part: raise EOFError("firefox has ended")
+        self.text += part
+    def receive(self):
+        while b":" not in self.text: self.more()
+        length, _, self.text = self.text.partition(b":")
+        while len(self.text) < int(length): self.more()
+        message, self.text = self.text[:int(length)], self.text[int(length):]
+        return json.loads(message)
+    def call(self, name, **parameters):
+        self.count += 1
+        message = json.dumps([0, self.count, name, parameters]).encode()
+        self.socket.sendall(b"%d:%s" % (len(message), message))
+        _, _, error, value = self.receive()
+        if error: raise RuntimeError(f"{name}: {error}")
+        return value
+    def value(self, expression):
+        return self.call("WebDriver:ExecuteScript", script="return " + expression, args=[])["value"]
+
+status = 1
+try:
+    session = Session()
+    session.call("WebDriver:Navigate", url="file://" + page)
+    end = time.monotonic() + 240
+    while time.monotonic() < end:
+        text = session.value("document.body.innerText")
+        if text.count("finished, step 600 of 600") == 2 and "equal to the reference" in text: break
+        time.sleep(0.5)
+    for word in ("muon: head 0 of layer 1 passed 100 at step 430", "QK-Clip holds every head near 30", "equal to the reference"):
+        if word not in text: print(f"FAIL: firefox: no '{word}' in: {text[:1500]}")
+    status = 0 if "passed 100 at step 430" in text and "equal to the reference" in text else 1
+except (OSError, EOFError, RuntimeError) as problem:
+    print("FAIL: firefox:", problem)
+finally:
+    firefox.kill()
+    firefox.wait()
+sys.exit(status)
