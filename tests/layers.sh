@@ -9,7 +9,7 @@ status=0
 complain() { echo "$1"; status=1; }
 
 awk '
-  BEGIN { n = split("base comm numerics model training observe config storage library run zoo analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
+  BEGIN { n = split("base comm numerics model training observe config storage library run play zoo analysis ledger app", name); for (i = 1; i <= n; i++) floor[name[i]] = i }
   FNR == 1 { split(FILENAME, part, "/"); mine = part[1] == "experiments" ? floor["ledger"] : part[2] in floor ? floor[part[2]] : n; files++ }
   /^[ \t]*#[ \t]*include[ \t]*"/ {
     split($0, quoted, "\""); path = quoted[2]

@@ -14,9 +14,9 @@ blas='(cblas|LAPACKE|openblas)_.*'
 # object:symbol, and why
 allowed() {
   case $1 in
-    linalg:LAPACKE_dgesdd_work) ;; # singular values of checkpoints
+    blas:LAPACKE_dgesdd_work) ;;  # singular values of checkpoints
     cpu:cblas_*) ;;               # in double precision, for tests
-    device:openblas_*) ;;         # holds OpenBLAS to one thread and tells its core
+    blas:openblas_*) ;;           # holds OpenBLAS to one thread and tells its core
     provenance:LAPACKE_ilaver) ;; # tells its version
     families:log) ;;              # reads other programs' checkpoints
     *) return 1 ;;
@@ -29,7 +29,7 @@ called() { $nm -A -u "$1" | sed -nE 's/^[^:]*:(lib[a-z0-9_]*_a-)?([^:]*)\.o: *U 
 for library in libmaxlogit.a libmaxlogit_d.a; do
   [ -e "$library" ] || continue
   [ "$(called $library | wc -l)" -gt 1000 ] || complain "$library: nm tells too little"
-  called $library | grep -qx linalg:LAPACKE_dgesdd_work || complain "$library: not even linalg.o calls LAPACKE_dgesdd_work"
+  called $library | grep -qx blas:LAPACKE_dgesdd_work || complain "$library: not even blas.o calls LAPACKE_dgesdd_work"
   for call in $(called $library | grep -E ":($inexact|$blas)\$"); do
     allowed "$call" || complain "$library: ${call%:*}.o calls ${call#*:}, whose last bits are the processor's"
   done

@@ -1,7 +1,4 @@
 /* choose.c - which runs of a set are meant: conditions, and the keys and metrics that they know */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* strcasestr */
-#endif
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,4 @@
 /* gnuplot.c - talking to gnuplot */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "analysis/gnuplot.h"
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,4 @@
 /* group.c - runs that differ only in their seed are one group; what groups are called */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,4 @@
 /* runset.c - run files and folders opened, put in order, and what is read of one */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <dirent.h>
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "analysis/share.h"
 #include <stdio.h>
 #include <stdlib.h>

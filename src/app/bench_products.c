@@ -8,6 +8,7 @@
 #include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "numerics/blas.h"
 #include "training/optimizer.h"
 
 static void matrices_open(float *x[3], long numbers)

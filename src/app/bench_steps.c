@@ -9,6 +9,7 @@
 #include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "numerics/blas.h"
 #include "training/optimizer.h"
 
 /* Of six pairs the smallest and the largest ratio are the ends of a 95 % interval; of steps that are looked at inside,

@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "base/apart.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,4 @@
 /* file.c - the calls that reach the disk */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -11,6 +11,9 @@ struct memory_limit {
    /sys: "" but in tests. */
 struct memory_limit memory_limit(const char *root);
 
+/* Bytes of this machine that nothing has taken. */
+double memory_free_now(void);
+
 /* Processors that the control groups leave to this process, rounded up; 0: they set no limit. */
 int limits_cores(const char *root);
 

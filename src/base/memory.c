@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/pages.h"
 
-enum { ALIGNMENT = 64, ARENA_BLOCK = 16384, LARGE_PAGE = 1 << 21 };
+enum { ALIGNMENT = 64, ARENA_BLOCK = 16384 };
 
 static atomic_size_t calls;
 
@@ -24,11 +24,11 @@ double memory_there_is(void) { return memory_limit("").bytes; }
 
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {
-  const double page = (double)sysconf(_SC_PAGESIZE), wanted = (double)count * (double)size;
+  const double wanted = (double)count * (double)size;
   const struct memory_limit limit = memory_limit("");
   message("out of memory: %.3f GiB more wanted; %s %.1f GiB; free on this machine: %.1f. A run's memory "
           "grows with model.width, model.layers, model.context, model.vocab and train.batch",
-          wanted / 0x1p30, limit.by, limit.bytes / 0x1p30, page * (double)sysconf(_SC_AVPHYS_PAGES) / 0x1p30);
+          wanted / 0x1p30, limit.by, limit.bytes / 0x1p30, memory_free_now() / 0x1p30);
   /* no clean-up: it could want memory, and files on disk are whole at any instant */
   _exit(wanted > limit.bytes ? STATUS_USAGE : STATUS_FAIL);
 }
@@ -40,52 +40,17 @@ static int call_fails(void)
   return fault && !strncmp(fault, "memory:", 7) && strtoull(fault + 7, NULL, 10) == number;
 }
 
-/* Large blocks are mapped, and taken page by page when they are written first: what a run wants is known, and can be
-   refused, before it has it. */
-/* Right before a mapped block, which begins a large page. */
-struct mapping {
-  struct mapping *self; /* no block of malloc has its own address there */
-  char *from;
-  size_t length, bytes;
-};
-
-static struct mapping *mapping_of(void *memory)
-{
-  if (!MEMORY_MAPS || (uintptr_t)memory % LARGE_PAGE) return NULL;
-  struct mapping *m = (struct mapping *)memory - 1;
-  return m->self == m ? m : NULL;
-}
-
-static void *map(size_t bytes)
-{
-  size_t length = bytes + 2 * (size_t)LARGE_PAGE;
-  char *from = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (from == MAP_FAILED) return NULL;
-  char *memory = from + 2 * (size_t)LARGE_PAGE - (uintptr_t)from % LARGE_PAGE;
-  struct mapping *m = (struct mapping *)(void *)memory - 1;
-  *m = (struct mapping){m, from, length, bytes};
-#ifdef MADV_HUGEPAGE /* fewer addresses to look up; a wish that may be refused */
-  madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
-  return memory;
-}
-
 void *memory_new(size_t count, size_t size)
 {
   size_t bytes;
-  if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 4 * LARGE_PAGE)
+  if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
     out_of_memory(count, size);
   if (MEMORY_MAPS || !bytes) /* sanitizers are to see the first byte behind what was asked for */
     bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
-  int maps = MEMORY_MAPS && bytes >= LARGE_PAGE;
-  void *memory = NULL;
-  if (maps)
-    memory = map(bytes);
-  else if (posix_memalign(&memory, ALIGNMENT, bytes))
-    memory = NULL;
-  if (!memory) out_of_memory(count, size);
-  atomic_fetch_add(&held, maps ? bytes : malloc_usable_size(memory));
-  return maps ? memory : memset(memory, 0, bytes);
+  void *mapped = pages_map(bytes), *memory = mapped;
+  if (!mapped && posix_memalign(&memory, ALIGNMENT, bytes)) out_of_memory(count, size);
+  atomic_fetch_add(&held, mapped ? bytes : malloc_usable_size(memory));
+  return mapped ? mapped : memset(memory, 0, bytes);
 }
 
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size)
@@ -118,10 +83,10 @@ char *memory_text(const char *text)
 void memory_free(void *memory)
 {
   if (!memory) return;
-  struct mapping *m = mapping_of(memory);
-  atomic_fetch_sub(&held, m ? m->bytes : malloc_usable_size(memory));
-  if (m)
-    munmap(m->from, m->length);
+  const size_t mapped = pages_mapped(memory);
+  atomic_fetch_sub(&held, mapped ? mapped : malloc_usable_size(memory));
+  if (mapped)
+    pages_unmap(memory);
   else
     free(memory);
 }

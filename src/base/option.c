@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,21 +27,22 @@ static const char **text_at(const struct option_row *row, const void *base)
 
 static void allowed_numbers(const struct option_row *row, char *out, size_t room)
 {
-  double least = row->type == OPTION_INT ? (double)LONG_MIN : -HUGE_VAL;
-  double most = row->type == OPTION_INT ? (double)LONG_MAX : HUGE_VAL;
+  double least = row->type == OPTION_INT ? (double)INT64_MIN : -HUGE_VAL;
+  double most = row->type == OPTION_INT ? (double)INT64_MAX : HUGE_VAL;
+  double largest = row->type == OPTION_INT ? fmin(row->max, (double)LONG_MAX) : row->max;
   char low[32], high[32];
-  if (row->type == OPTION_INT && fabs(row->min) < 1e15 && fabs(row->max) < 1e15) {
+  if (row->type == OPTION_INT && fabs(row->min) < 1e15 && fabs(largest) < 1e15) {
     snprintf(low, sizeof low, "%.0f", row->min);
-    snprintf(high, sizeof high, "%.0f", row->max);
+    snprintf(high, sizeof high, "%.0f", largest);
   } else {
     text_number(row->min, low);
-    text_number(row->max, high);
+    text_number(largest, high);
   }
-  if (row->min > least && row->max < most)
+  if (row->min > least && largest < most)
     snprintf(out, room, "%s to %s", low, high);
   else if (row->min > least)
     snprintf(out, room, "at least %s", low);
-  else if (row->max < most)
+  else if (largest < most)
     snprintf(out, room, "at most %s", high);
   else
     snprintf(out, room, "any");
@@ -99,6 +101,8 @@ static int parse_int(const struct option_row *row, long *value, const char *text
     int status = parse_real(row, &x, text, "whole number", e);
     if (status) return status;
     if (x != floor(x) || fabs(x) > 0x1p53) return not_a(row, "whole number", text, e);
+    if (x < (double)LONG_MIN || x > (double)LONG_MAX)
+      return out_of_range(row, text, e); /* where long has 32 bits */
     n = (long)x;
   } else if (errno == ERANGE || (double)n < row->min || (double)n > row->max)
     return out_of_range(row, text, e);

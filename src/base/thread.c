@@ -3,9 +3,6 @@
    in its caches then. One atomic word a thread holds the number of the job and how many pieces of that share nobody has
    taken yet. Whoever counts it down by one owns a piece, of its own share first; a job with pieces left cannot have
    ended, so a worker that comes late finds either a live job or nothing: nobody waits for sleepers. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "base/thread.h"
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "comm/comm.h"
 #include <sched.h>
 #include <stdint.h>

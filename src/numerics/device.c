@@ -1,22 +1,14 @@
-/* device.c - devices of the host, their memory, and what the BLAS says of itself */
+/* device.c - devices of the host, and their memory */
 #include "config.h"
-#include "numerics/device.h"
+#include "numerics/blas.h"
+#include "numerics/isolated.h"
 #include "numerics/cuda_plugin.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include <cblas.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-/* OpenBLAS changes its bits with its thread count: it runs single-threaded inside our own threads. */
-static void blas_pin(void) { openblas_set_num_threads(1); }
-
-const char *device_blas_config(void) { return openblas_get_config(); }
-const char *device_blas_core(void) { return openblas_get_corename(); }
 
 static void *host_get(struct device *device, size_t bytes)
 {
@@ -30,102 +22,10 @@ static void host_put_back(struct device *device, void *memory)
   memory_free(memory);
 }
 
-static void host_copy(struct device *device, void *to, const void *from, size_t bytes)
-{
-  (void)device;
-  if (bytes) memcpy(to, from, bytes);
-}
-
-/* Threads of a step of the host download side by side. */
-static void count_wait(struct device *device) { __atomic_fetch_add(&device->waits, 1, __ATOMIC_RELAXED); }
-
 static void host_download(struct device *device, void *to, const void *from, size_t bytes)
 {
-  count_wait(device);
-  host_copy(device, to, from, bytes);
-}
-
-/* --- memory that only the device may touch ---------------------------------------------------------------- */
-/* The same kernels over memory that is mapped inaccessible outside of the device's own calls: whoever follows a
-   device pointer on the host crashes at once. Memory is handed out once and unmapped with the device. */
-
-enum { REGION_GIB = 4, LINE = 64 };
-
-struct region {
-  pthread_mutex_t lock;
-  char *base;
-  size_t used, page;
-  int inside; /* calls that have entered and not left */
-};
-
-static void protect(const struct region *r, int access)
-{
-  if (mprotect(r->base, (r->used + r->page - 1) / r->page * r->page, access)) BUG("mprotect failed");
-}
-
-static void region_enter(struct device *device)
-{
-  struct region *r = device->private_state;
-  pthread_mutex_lock(&r->lock);
-  if (r->inside++ == 0) protect(r, PROT_READ | PROT_WRITE);
-  pthread_mutex_unlock(&r->lock);
-}
-
-static void region_leave(struct device *device)
-{
-  struct region *r = device->private_state;
-  pthread_mutex_lock(&r->lock);
-  if (--r->inside == 0) protect(r, PROT_NONE);
-  pthread_mutex_unlock(&r->lock);
-}
-
-static void *region_get(struct device *device, size_t bytes)
-{
-  struct region *r = device->private_state;
-  pthread_mutex_lock(&r->lock);
-  void *memory = r->base + r->used;
-  r->used += (bytes + LINE) / LINE * LINE;
-  REQUIRE(r->used < (size_t)REGION_GIB << 30);
-  protect(r, r->inside ? PROT_READ | PROT_WRITE : PROT_NONE);
-  pthread_mutex_unlock(&r->lock);
-  return memory;
-}
-
-static void region_put_back(struct device *device, void *memory) { (void)device, (void)memory; }
-
-static void region_copy(struct device *device, void *to, const void *from, size_t bytes)
-{
-  region_enter(device);
-  host_copy(device, to, from, bytes);
-  region_leave(device);
-}
-
-static void region_download(struct device *device, void *to, const void *from, size_t bytes)
-{
-  count_wait(device);
-  region_copy(device, to, from, bytes);
-}
-
-static void region_close(struct device *device)
-{
-  struct region *r = device->private_state;
-  munmap(r->base, (size_t)REGION_GIB << 30);
-  pthread_mutex_destroy(&r->lock);
-  memory_free(r);
-}
-
-static void isolate(struct device *device)
-{
-  struct region *r = memory_new(1, sizeof *r);
-  pthread_mutex_init(&r->lock, NULL);
-  r->page = (size_t)sysconf(_SC_PAGESIZE);
-  r->base =
-    mmap(NULL, (size_t)REGION_GIB << 30, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (r->base == MAP_FAILED) BUG("no room for %d GiB of addresses", REGION_GIB);
-  device->private_state = r;
-  device->get = region_get, device->put_back = region_put_back, device->close = region_close;
-  device->upload = device->fetch = region_copy, device->download = region_download;
-  device->enter = region_enter, device->leave = region_leave;
+  device_count_wait(device);
+  device_host_copy(device, to, from, bytes);
 }
 
 static struct device *host_open(const char *kind, int threads)
@@ -137,9 +37,9 @@ static struct device *host_open(const char *kind, int threads)
                             .runs = 1,
                             .get = host_get,
                             .put_back = host_put_back,
-                            .upload = host_copy,
+                            .upload = device_host_copy,
                             .download = host_download,
-                            .fetch = host_copy};
+                            .fetch = device_host_copy};
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
   blas_pin();
   snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.120s, %d thread%s", kind,
@@ -159,7 +59,11 @@ int device_open(struct device **out, const char *kind, int threads, struct error
   } else if (!strcmp(kind, "isolated")) {
     *out = host_open("isolated", threads ? threads : thread_cores());
     ops_cpu_override(&(*out)->ops);
-    isolate(*out);
+    if (device_isolate(*out, e)) {
+      device_close(*out);
+      *out = NULL;
+      return e->status;
+    }
   } else if (!strcmp(kind, "cuda")) {
     const struct cuda_plugin *plugin = cuda_plugin(e);
     if (plugin) *out = host_open("cuda", threads ? threads : thread_cores());

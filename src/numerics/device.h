@@ -114,10 +114,6 @@ void tensor_free(struct device *, struct tensor *);
 /* A number [1] on the device; waits. */
 double device_number(struct device *, const struct tensor *);
 
-/* Names and facts for /code and doctor: library, version, core type, threads. */
-const char *device_blas_config(void);
-const char *device_blas_core(void);
-
 /* Fast CPU kernels: overrides rows of `ops`. The level is chosen at run time: neon on aarch64, else v4 (AVX-512),
    v3 (AVX2, FMA) or base; MAXLOGIT_KERNELS=NAME asks for a lower one. */
 void ops_cpu_override(struct ops *);

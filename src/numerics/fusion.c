@@ -19,10 +19,7 @@ static const unsigned cut_of[OP_COUNT + 1] = {
    whole, so that one thread gains nothing. */
 enum { PIECE = 128, NEAR = 1 << 22, STRIP = 8, MOST_LINKS = 24, MOST_SKIPPED = 48, CUT_TENSORS = 3 };
 
-static struct tensor *tensor_at(const union op_args *args, int field)
-{
-  return ((struct tensor *const *)args)[field];
-}
+static struct tensor *tensor_at(const union op_args *args, int field) { return *op_tensor(args, field); }
 
 int fusion_cuts(enum op op, int field) { return cut_of[op] >> field & 1; }
 
@@ -167,17 +164,17 @@ static void share(void *context, long part, int worker)
 static union op_args cut(const struct link *call, long row, long rows, struct tensor part[CUT_TENSORS])
 {
   union op_args args = *call->args;
-  struct tensor **tensor = (struct tensor **)&args;
   for (int i = 0; cut_of[call->op] >> i; i++) {
-    if (!tensor[i] || !fusion_cuts(call->op, i)) continue;
-    if (tensor[i]->rows == 1) {
-      *part = *tensor[i];
+    struct tensor **tensor = op_tensor(&args, i);
+    if (!*tensor || !fusion_cuts(call->op, i)) continue;
+    if ((*tensor)->rows == 1) {
+      *part = **tensor;
       part->data = (char *)part->data + (size_t)row * (part->type == TENSOR_INT ? sizeof(int) : sizeof(real));
       part->cols = rows;
     } else {
-      *part = tensor_rows(tensor[i], row, rows);
+      *part = tensor_rows(*tensor, row, rows);
     }
-    tensor[i] = part++;
+    *tensor = part++;
   }
   return args;
 }

@@ -1,11 +1,11 @@
 /* linalg.c - spectra of small matrices in double
    Matrices are scaled by a power of two so that no square overflows; that changes no bit of the result. */
 #include "numerics/linalg.h"
-#include <lapacke.h>
 #include <math.h>
 #include <string.h>
 #include "base/elementary.h"
 #include "base/memory.h"
+#include "numerics/blas.h"
 #include "numerics/spectra_kernels.h"
 
 /* A matrix [rows, cols] stands with its shorter side along rows, `stride` apart. */
@@ -20,10 +20,7 @@ struct spectra {
   double *lambda, *square; /* likewise: their eigenvalues; squares of e */
   double *vector, *room;   /* [longer's stride], [2 of it] */
   size_t area;
-  /* of the singular value decomposition */
-  double *sigma, *left, *right, *work;
-  long work_size;
-  int *integers;
+  struct decomposition *decomposition; /* NULL: not asked for yet */
 };
 
 static long shorter_of(long rows, long cols) { return rows < cols ? rows : cols; }
@@ -56,26 +53,12 @@ struct spectra *spectra_new(long rows, long cols)
   return s;
 }
 
-/* gesdd asks for 4 n^2 + 7 n and for 3 n + max(longer, 7 n) at least; blocked QR for 64 columns at a time. */
-static void make_room(struct spectra *s)
-{
-  size_t n = (size_t)s->shorter;
-  if (s->work) return;
-  s->sigma = memory_new(n, sizeof *s->sigma);
-  s->left = memory_new(s->area, sizeof *s->left);
-  s->right = memory_new(s->area, sizeof *s->right);
-  s->work_size = 4 * s->shorter * s->shorter + 16 * s->shorter + 64 * s->longer;
-  s->work = memory_new((size_t)s->work_size, sizeof *s->work);
-  s->integers = memory_new(8 * n, sizeof *s->integers);
-}
-
 void spectra_free(struct spectra *s)
 {
   if (!s) return;
-  double *block[] = {s->a,      s->b,      s->c,    s->g,     s->tau,  s->d,     s->e,   s->lambda,
-                     s->square, s->vector, s->room, s->sigma, s->left, s->right, s->work};
+  double *block[] = {s->a, s->b, s->c, s->g, s->tau, s->d, s->e, s->lambda, s->square, s->vector, s->room};
   for (size_t i = 0; i < sizeof block / sizeof *block; i++) memory_free(block[i]);
-  memory_free(s->integers);
+  decomposition_free(s->decomposition);
   memory_free(s);
 }
 
@@ -298,6 +281,7 @@ static int some(struct spectra *s, struct spectra_job *job, long count, struct e
       sigma[i] = lambda > 0 ? sqrt(lambda) * p[l].scale : 0;
     }
     spectrum_from(sigma, n, &j->spectrum);
+    if (j->sigma) memcpy(j->sigma, sigma, (size_t)n * sizeof *sigma);
     if (!j->u1 || most[l] == 0) continue;
     if (count > 1) load_matrix(s, j, l);
     if (j->rows < j->cols)
@@ -360,34 +344,23 @@ int leading_of_form(struct spectra *s, const real *a, long lda, const real *b, l
 
 /* --- by the singular value decomposition ------------------------------------------------------------------------- */
 
-/* Singular values of w [rows, cols] in double, in its place destroyed, into s->sigma: w read by columns is w^T. With
-   `vectors` the right ones in s->left [n, cols], the left ones in s->right [rows, n]. */
-static int decompose(struct spectra *s, double *w, long rows, long cols, int vectors, struct error *e)
-{
-  long n = shorter_of(rows, cols);
-  int info =
-    LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, vectors ? 'S' : 'N', (int)cols, (int)rows, w, (int)cols, s->sigma,
-                        s->left, (int)cols, s->right, (int)n, s->work, (int)s->work_size, s->integers);
-  if (info < 0) BUG("dgesdd: argument %d", -info);
-  return info ? error_set(e, STATUS_FAIL, "dgesdd did not converge (info %d)", info) : STATUS_OK;
-}
-
 int singular_values(struct spectra *s, const real *w, long rows, long cols, long ld, double *sigma,
                     double *u1, double *v1, struct error *e)
 {
   long n = shorter_of(rows, cols);
   require_room(s, rows, cols);
-  make_room(s);
+  if (!s->decomposition) s->decomposition = decomposition_new(s->longer, s->shorter);
   fill(sigma, n, NAN);
   fill(u1, rows, NAN);
   fill(v1, cols, NAN);
   double scale = load(s, w, rows, cols, ld, 0, cols, s->b);
   if (isnan(scale)) return STATUS_OK;
-  int status = decompose(s, s->b, rows, cols, u1 || v1, e);
+  const struct decomposition *d = s->decomposition;
+  int status = decompose(s->decomposition, s->b, rows, cols, u1 || v1, e);
   if (status) return status;
-  for (long i = 0; i < n; i++) sigma[i] = s->sigma[i] * scale;
-  for (long i = 0; u1 && i < rows; i++) u1[i] = s->right[i * n];
-  for (long j = 0; v1 && j < cols; j++) v1[j] = s->left[j];
+  for (long i = 0; i < n; i++) sigma[i] = d->sigma[i] * scale;
+  for (long i = 0; u1 && i < rows; i++) u1[i] = d->right[i * n];
+  for (long j = 0; v1 && j < cols; j++) v1[j] = d->left[j];
   return STATUS_OK;
 }
 

@@ -39,6 +39,7 @@ struct spectra_job {
   const real *w, *b;
   long rows, cols, ld, ldb;
   double *u1, *v1; /* [rows], [cols]: where not NULL the leading pair of w; NaN of the zero matrix */
+  double *sigma;   /* [n]: where not NULL all of them, in no order */
   struct spectrum spectrum;
 };
 /* By eigenvalues of the smaller Gram matrix in double: small sigma lose digits below 1e-8 sigma_1 for float data,

@@ -21,7 +21,7 @@ static inline long maxima_room(long size) { return (MAXIMA_KEYS + MAXIMA_ROWS) *
 /* Of q_i . k_j over the pairs that see: infinities where there are none. 0, and nothing is told, where numbers are such
    that a product may not be finite. */
 typedef int maxima_kernel(const struct maxima_head *, float *largest, float *smallest);
-extern maxima_kernel cpu_maxima_v4, cpu_maxima_v3, cpu_maxima_neon, cpu_maxima_base;
+extern maxima_kernel cpu_maxima_v4, cpu_maxima_v3, cpu_maxima_neon, cpu_maxima_wasm, cpu_maxima_base;
 /* Of the level that this process uses. */
 maxima_kernel *cpu_maxima(void);
 #endif

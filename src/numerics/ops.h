@@ -2,19 +2,22 @@
 #ifndef MAXLOGIT_NUMERICS_OPS_H
 #define MAXLOGIT_NUMERICS_OPS_H
 #include <stddef.h>
+#include <stdint.h>
 #include "base/error.h"
 #include "base/thread.h"
 #include "numerics/tensor.h"
 
 /* One argument struct per operation: struct matmul_args { struct tensor *c, *a, *b; long ta, ...; }.
-   Every field is 8 bytes, so that tests and tools can walk them by the rows of op_fields(). */
-#define OUT(n) struct tensor *n;
-#define ADD(n) struct tensor *n;
-#define IN(n) struct tensor *n;
-#define MAY(n) struct tensor *n;
-#define MAYADD(n) struct tensor *n;
-#define NUMBER(n) struct tensor *n;
-#define SIZE(n) long n;
+   Every field takes 8 bytes, also where a pointer has 4, so that op_tensor(), tests and tools can walk them by the rows
+   of op_fields(). */
+#define TENSOR(n) struct tensor *n __attribute__((aligned(8)));
+#define OUT(n) TENSOR(n)
+#define ADD(n) TENSOR(n)
+#define IN(n) TENSOR(n)
+#define MAY(n) TENSOR(n)
+#define MAYADD(n) TENSOR(n)
+#define NUMBER(n) TENSOR(n)
+#define SIZE(n) int64_t n;
 #define SCALAR(n) double n;
 #define STRUCT(name, fields) \
   struct name { \
@@ -60,6 +63,7 @@ struct ops {
   op_scratch *shared[OP_COUNT];
   void (*share[OP_COUNT])(struct device *, const void *args, void *room, long part, long parts);
 };
+#undef TENSOR
 #undef OUT
 #undef ADD
 #undef IN
@@ -100,6 +104,11 @@ static inline int op_field_is_written(enum op_field_kind kind)
 const char *op_name(enum op);
 const char *op_what(enum op);
 const struct op_field *op_fields(enum op, int *count);
+/* Where field `i` of a call's arguments, a tensor, lies. */
+static inline struct tensor **op_tensor(const union op_args *args, int i)
+{
+  return (struct tensor **)((char *)(size_t)args + 8 * i);
+}
 /* Is it between ranks? Such calls are made in the order of recording, by the host where the device keeps calls. */
 int op_is_between_ranks(enum op);
 /* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise

@@ -77,10 +77,11 @@ static int access_call(const struct call *call, struct access *to)
 {
   int count, n = 0;
   const struct op_field *field = op_fields(call->op, &count);
-  struct tensor *const *tensor = (struct tensor *const *)&call->args;
-  for (int i = 0; !call->host && i < count && field[i].kind < FIELD_SIZE; i++)
-    if (tensor[i])
-      to[n++] = (struct access){tensor[i], op_field_is_written(field[i].kind), fusion_cuts(call->op, i)};
+  for (int i = 0; !call->host && i < count && field[i].kind < FIELD_SIZE; i++) {
+    const struct tensor *tensor = *op_tensor(&call->args, i);
+    if (tensor)
+      to[n++] = (struct access){tensor, op_field_is_written(field[i].kind), fusion_cuts(call->op, i)};
+  }
   if (call->guard) to[n++] = (struct access){call->guard, 0, 0};
   return n;
 }

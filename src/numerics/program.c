@@ -376,20 +376,22 @@ void program_call(struct program *p, enum op op, const void *args)
   int count;
   const struct op_field *field = op_fields(op, &count);
   union op_args own;
-  struct tensor **tensor = (struct tensor **)&own;
   memcpy(&own, args, (size_t)count * 8);
-  for (int i = 0; p->device->shards && i < count && field[i].kind < FIELD_SIZE; i++)
-    tensor[i] = sharded_argument(p, tensor[i], op_field_is_written(field[i].kind));
-  for (int i = 0; p->device->early && i < count && field[i].kind < FIELD_SIZE; i++) note(p, tensor[i]);
+  for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
+    struct tensor **tensor = op_tensor(&own, i);
+    if (p->device->shards) *tensor = sharded_argument(p, *tensor, op_field_is_written(field[i].kind));
+    if (p->device->early) note(p, *tensor);
+  }
   struct call *call = add_call(p);
   call->op = op;
   memcpy(&call->args, &own, (size_t)count * 8);
   for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
-    if (!tensor[i] && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD &&
+    struct tensor *tensor = *op_tensor(&own, i);
+    if (!tensor && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD &&
         field[i].kind != FIELD_NUMBER)
       BUG("%s: %s is missing", op_name(op), field[i].name);
-    touch(p, tensor[i], field[i].kind);
-    if (op_field_is_written(field[i].kind)) sharded_written(p, tensor[i]);
+    touch(p, tensor, field[i].kind);
+    if (op_field_is_written(field[i].kind)) sharded_written(p, tensor);
   }
   p->calls++;
 }
@@ -531,10 +533,8 @@ static int same_call(const struct call *a, const struct call *b, ptrdiff_t shift
   int count;
   const struct op_field *field = op_fields(a->op, &count);
   const char *x = (const char *)&a->args, *y = (const char *)&b->args;
-  struct tensor *const *of_a = (struct tensor *const *)&a->args, *const *of_b =
-                                                                   (struct tensor *const *)&b->args;
   for (int i = 0; i < count; i++)
-    if (field[i].kind < FIELD_SIZE ? !same_tensor(of_a[i], of_b[i], shift)
+    if (field[i].kind < FIELD_SIZE ? !same_tensor(*op_tensor(&a->args, i), *op_tensor(&b->args, i), shift)
                                    : memcmp(x + 8 * i, y + 8 * i, 8) != 0)
       return 0;
   return 1;

@@ -1,8 +1,8 @@
 #include "numerics/shards.h"
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "base/memory.h"
+#include "base/pages.h"
 
 struct shards *shards_new(const struct comm *c)
 {
@@ -18,7 +18,7 @@ void shards_free(struct device *d, struct shards *s)
   if (!s) return;
   for (int row = 0; row < SHARD_ROWS; row++) {
     if (!s->comm) continue; /* the row is another's */
-    if (s->place[row]) munmap(s->place[row], reserved(s));
+    if (s->place[row]) pages_release(s->place[row], reserved(s));
     tensor_free(d, s->held[row]);
   }
   if (!s->comm) tensor_free(d, s->held[SHARD_VALUES]);
@@ -57,8 +57,8 @@ void shards_reserve(struct shards *s, long total)
 {
   s->total = total;
   for (int row = 0; row < SHARD_ROWS; row++) {
-    s->place[row] = mmap(NULL, reserved(s), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if ((void *)s->place[row] == MAP_FAILED) BUG("no addresses for %zu bytes", reserved(s));
+    s->place[row] = pages_reserve(reserved(s));
+    if (!s->place[row]) BUG("no addresses for %zu bytes", reserved(s));
   }
 }
 

@@ -45,6 +45,7 @@ struct spectra_kernels {
   int (*rotations)(const struct rotated *);
 };
 /* Of the level that this process uses. */
-extern const struct spectra_kernels cpu_spectra_v4, cpu_spectra_v3, cpu_spectra_neon, cpu_spectra_base;
+extern const struct spectra_kernels cpu_spectra_v4, cpu_spectra_v3, cpu_spectra_neon, cpu_spectra_wasm,
+  cpu_spectra_base;
 const struct spectra_kernels *cpu_spectra(void);
 #endif

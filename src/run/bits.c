@@ -1,122 +1,127 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "run/bits.h"
-#include <ftw.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include "storage/checkpoint.h"
-#include "storage/recorder.h"
+#include "run/state.h"
 
-struct hashing {
-  const struct run_file *run;
-  XXH64_state_t *hash;
-  struct error *error;
-};
+static void add_text(XXH64_state_t *hash, const char *text) { XXH64_update(hash, text, strlen(text) + 1); }
 
-static void add_text(struct hashing *h, const char *text) { XXH64_update(h->hash, text, strlen(text) + 1); }
-
-static void add_number(struct hashing *h, double x)
+static void add_number(XXH64_state_t *hash, double x)
 {
   static const uint64_t nan_bits = 0x7ff8000000000000;
-  XXH64_update(h->hash, isnan(x) ? (const void *)&nan_bits : &x, sizeof x);
+  XXH64_update(hash, isnan(x) ? (const void *)&nan_bits : &x, sizeof x);
 }
 
-static int add_series(void *context, const char *name)
+struct named {
+  const char *name;
+  int at;
+};
+
+static int by_name(const void *a, const void *b)
 {
-  struct hashing *h = context;
-  struct run_series s;
-  if (run_read(h->run, name, &s, h->error)) return h->error->status;
-  add_text(h, name);
-  for (long i = 0; i < s.rows; i++) add_number(h, s.step[i]);
-  for (long i = 0; i < s.rows * s.width; i++) add_number(h, s.value[i]);
-  run_series_free(&s);
-  return STATUS_OK;
+  return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
 }
 
-static int add_events(struct hashing *h)
+/* By name, as in a run file. */
+static void add_series(XXH64_state_t *hash, const struct recorder *r)
+{
+  struct held_series s;
+  int count = 0;
+  while (recorder_holding(r, count, &s)) count++;
+  struct named *order = memory_new((size_t)count + 1, sizeof *order);
+  for (int i = 0; i < count; i++) {
+    recorder_holding(r, i, &s);
+    order[i] = (struct named){s.name, i};
+  }
+  qsort(order, (size_t)count, sizeof *order, by_name);
+  for (int i = 0; i < count; i++) {
+    recorder_holding(r, order[i].at, &s);
+    double *row = memory_new((size_t)s.width + 1, sizeof *row), step;
+    add_text(hash, s.name);
+    for (long k = 0; k < s.rows; k++) {
+      recorder_held(r, order[i].at, k, &step, row);
+      add_number(hash, step);
+    }
+    for (long k = 0; k < s.rows; k++) {
+      recorder_held(r, order[i].at, k, &step, row);
+      for (long x = 0; x < s.width; x++) add_number(hash, row[x]);
+    }
+    memory_free(row);
+  }
+  memory_free(order);
+}
+
+static void add_events(XXH64_state_t *hash, const struct recorder *r)
 {
   static const char *const of_numbers[] = {"clip", "spike", "nonfinite"};
-  struct run_event *event = NULL;
-  long count = 0;
-  if (run_events(h->run, &event, &count, h->error)) return h->error->status;
-  for (struct run_event *x = event; x < event + count; x++)
+  struct run_event x;
+  for (long n = 0; recorder_held_event(r, n, &x); n++)
     for (int k = 0; k < 3; k++) {
-      if (strcmp(x->kind, of_numbers[k]) != 0) continue;
-      add_text(h, x->kind);
-      const double number[] = {(double)x->step, x->layer, x->head, x->value};
-      for (int i = 0; i < 4; i++) add_number(h, number[i]);
+      if (strcmp(x.kind, of_numbers[k]) != 0) continue;
+      add_text(hash, x.kind);
+      const double number[] = {(double)x.step, x.layer, x.head, x.value};
+      for (int i = 0; i < 4; i++) add_number(hash, number[i]);
     }
-  memory_free(event);
-  return STATUS_OK;
 }
 
-static int add_weights(struct hashing *h, const char *path)
+/* By name, as in a checkpoint. */
+static void add_weights(XXH64_state_t *hash, struct trainer *t)
 {
-  struct checkpoint c;
-  if (checkpoint_latest(path, &c, h->error)) return h->error->status;
-  for (int i = 0; i < c.count; i++) {
-    const struct checkpoint_tensor *t = &c.tensors[i];
-    add_text(h, t->name);
-    for (long k = 0; k < t->rows * t->cols; k++) add_number(h, (double)((const real *)t->data)[k]);
+  struct tensor_list l;
+  trainer_tensors(t, &l);
+  trainer_tensors_fetch(t, &l);
+  struct named *order = memory_new((size_t)l.count + 1, sizeof *order);
+  for (int i = 0; i < l.count; i++) order[i] = (struct named){l.item[i].name, i};
+  qsort(order, (size_t)l.count, sizeof *order, by_name);
+  for (int i = 0; i < l.count; i++) {
+    const struct checkpoint_tensor *x = &l.item[order[i].at];
+    add_text(hash, x->name);
+    for (long k = 0; k < x->rows * x->cols; k++) add_number(hash, (double)((const real *)x->data)[k]);
   }
-  checkpoint_free(&c);
-  return STATUS_OK;
+  memory_free(order);
+  trainer_tensors_forget(&l);
 }
 
-static int hash_of(const char *path, char bits[BITS_TEXT], struct error *e)
+static int train(struct trainer *t, bits_look *look, void *context, struct error *e)
 {
-  struct run_file *run = NULL;
-  int status = run_open(&run, path, e);
-  if (status) return status;
-  struct hashing h = {run, XXH64_createState(), e};
-  XXH64_reset(h.hash, 0);
-  status = run_series_names(run, add_series, &h);
-  if (!status) status = add_events(&h);
-  if (!status) status = add_weights(&h, path);
-  snprintf(bits, BITS_TEXT, "%016llx", (unsigned long long)XXH64_digest(h.hash));
-  XXH64_freeState(h.hash);
-  run_close(run);
-  return status;
+  int status = STATUS_OK;
+  if (look) look(context, t);
+  while (!status && trainer_more(t)) status = trainer_step(t, e);
+  return status ? status : trainer_settle(t, e);
 }
 
-static int run_into(const char *path, const char *const *settings, size_t count, drive_tick *tick,
-                    void *context, struct error *e)
+int bits_of(const char *const *settings, size_t count, bits_look *look, void *context, char bits[BITS_TEXT],
+            struct error *e)
 {
   struct config *c = config_new();
-  struct trainer *t;
+  struct trainer *t = NULL;
   int status = STATUS_OK;
   for (size_t i = 0; i < count && !status; i++) status = config_assign(c, settings[i], e);
   if (!status) status = config_finish(c, e);
-  if (!status) status = trainer_init_into(&t, c, path, e);
-  if (!status) status = drive(t, 0, tick, context, e);
+  if (!status) status = trainer_init(&t, c, TRAINER_IN_MEMORY, e);
+  if (!status) status = train(t, look, context, e);
+  if (!status) {
+    XXH64_state_t *hash = XXH64_createState();
+    XXH64_reset(hash, 0);
+    add_series(hash, t->recorder);
+    add_events(hash, t->recorder);
+    add_weights(hash, t);
+    snprintf(bits, BITS_TEXT, "%016llx", (unsigned long long)XXH64_digest(hash));
+    XXH64_freeState(hash);
+  }
+  if (t) trainer_abandon(t);
   config_free(c);
   return status;
 }
 
-static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *w)
+int bits_of_fixed_run(bits_look *look, void *context, char bits[BITS_TEXT], struct error *e)
 {
-  (void)s, (void)kind, (void)w;
-  return remove(path);
-}
-
-int bits_of(const char *const *settings, size_t count, drive_tick *tick, void *context, char bits[BITS_TEXT],
-            struct error *e)
-{
-  const char *tmp = getenv("TMPDIR");
-  char folder[4096 - 16], path[4096];
-  int length = snprintf(folder, sizeof folder, "%s/maxlogit-bits.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-  if (length >= (int)sizeof folder || !mkdtemp(folder))
-    return error_set(e, STATUS_FAIL, "cannot make a folder in %s", tmp && *tmp ? tmp : "/tmp");
-  snprintf(path, sizeof path, "%s/run.h5", folder);
-  int status = run_into(path, settings, count, tick, context, e);
-  if (!status) status = hash_of(path, bits, e);
-  nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-  return status;
+  static const char *const settings[] = {"preset=muonclip", "qk_clip.tau=3", "train.steps=50", "train.seed=1",
+                                         "record.spectra_every=0"};
+  return bits_of(settings, sizeof settings / sizeof *settings, look, context, bits, e);
 }
 
 int bits_are_own(void) { return !strcmp(ops_cpu_level(), "base"); }

@@ -2,14 +2,19 @@
    bits), and a word where the processor has none */
 #ifndef MAXLOGIT_RUN_BITS_H
 #define MAXLOGIT_RUN_BITS_H
-#include "run/drive.h"
+#include "run/trainer.h"
 
 enum { BITS_TEXT = 17 };
-/* Do the run of these settings ("key=value") in a folder that is removed again, and tell its bits in hexadecimal:
-   XXH64 of every series, of the clip, spike and nonfinite events, and of all that the last checkpoint holds of weights
-   and states. One NaN is as good as another here: sign and payload are the processor's own. */
-int bits_of(const char *const *settings, size_t count, drive_tick *, void *context, char bits[BITS_TEXT],
+/* Does the run of these settings ("key=value") in memory. Returns its bits in hexadecimal: XXH64 of every series, of
+   the clip, spike and nonfinite events, and of the weights and states that a checkpoint at its end would have. One NaN
+   is as good as another here: sign and payload are the processor's own. */
+typedef void bits_look(void *context, const struct trainer *); /* before the first step; may be NULL */
+int bits_of(const char *const *settings, size_t count, bits_look *, void *context, char bits[BITS_TEXT],
             struct error *);
+/* The fixed run of `maxlogit doctor` is the default stack on the built-in source. Its bits are the same on every
+   processor with a fused multiply-add, whatever the compiler and its flags: BITS_EXPECTED. */
+#define BITS_EXPECTED "a0ba43b9a69948ea"
+int bits_of_fixed_run(bits_look *, void *context, char bits[BITS_TEXT], struct error *);
 
 /* Are the kernels of this processor (or those that MAXLOGIT_KERNELS names) without a fused multiply-add? */
 int bits_are_own(void);

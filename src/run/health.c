@@ -1,6 +1,5 @@
 #include "run/health.h"
 
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,16 +57,30 @@ void health_series(struct health *h, const struct model *m)
   }
 }
 
+static int by_size(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorts x. */
+static double median_of(double *x, size_t n)
+{
+  qsort(x, n, sizeof *x, by_size);
+  return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
+}
+
 void health_spike(struct health *h, double loss, double limit)
 {
-  double before[SPIKE_WINDOW], work[SPIKE_WINDOW];
+  double before[SPIKE_WINDOW], away[SPIKE_WINDOW];
   size_t n = 0;
   if (!isfinite(loss)) return;
   for (int i = 0; i < SPIKE_WINDOW; i++)
     if (!isnan(h->spike_window[i])) before[n++] = (double)h->spike_window[i];
   if (limit > 0 && n == SPIKE_WINDOW) {
-    double deviation = gsl_stats_mad0(before, 1, n, work), median = gsl_stats_median(before, 1, n);
-    if (loss > median + limit * deviation) health_event(h, "spike", -1, -1, loss);
+    const double median = median_of(before, n);
+    for (size_t i = 0; i < n; i++) away[i] = fabs(before[i] - median);
+    if (loss > median + limit * median_of(away, n)) health_event(h, "spike", -1, -1, loss);
   }
   h->spike_window[*h->step % SPIKE_WINDOW] = (real)loss;
 }

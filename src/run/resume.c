@@ -1,56 +1,13 @@
-/* resume.c - a run goes on: what its file tells, what may be changed, its newest state */
+/* resume.c - a run goes on: what its file tells, its newest state */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "numerics/blas.h"
 #include "run/batched.h"
 #include "run/dist.h"
-
-/* Only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and where
-   train.init_from lies now (its content is compared where it is still needed). */
-static int check_change(const struct config *c, const char *assignment, struct error *e)
-{
-  struct config_entry x;
-  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign says so */
-  if (x.row->flags & (OPTION_FREE | OPTION_CONTENT) || !strcmp(x.key, "comm.context")) return STATUS_OK;
-  const struct train_options *t = config_section(c, "train");
-  if (!(x.row->flags & OPTION_EXTEND))
-    return error_set(e, STATUS_USAGE,
-                     "%s would change the past of this run; resume takes train.steps "
-                     "(upwards, constant schedule), paths, threads and recording intervals",
-                     x.key);
-  if (strcmp(t->schedule, "constant"))
-    return error_set(e, STATUS_USAGE,
-                     "%s: the %s schedule depends on it; only a constant schedule can be "
-                     "extended",
-                     x.key, t->schedule);
-  return STATUS_OK;
-}
-
-/* *context: ranks along the context from now on, where that is another number. The run stays the one that it is: its
-   file keeps the number that is part of its id. */
-static int change_config(struct config *c, const char *const *changes, int count, long *context,
-                         struct error *e)
-{
-  long steps = ((const struct train_options *)config_section(c, "train"))->steps;
-  const struct comm_options *comm = config_section(c, "comm");
-  const long before = comm->context;
-  for (int i = 0; i < count; i++)
-    if (check_change(c, changes[i], e) || config_assign(c, changes[i], e)) return e->status;
-  if (count && config_finish(c, e)) return e->status;
-  if (comm->context != before) {
-    char text[32];
-    snprintf(text, sizeof text, "%ld", before);
-    *context = comm->context;
-    if (config_set(c, "comm.context", text, "run file", e) || config_finish(c, e)) return e->status;
-  }
-  const struct train_options *t = config_section(c, "train");
-  if (t->steps < steps)
-    return error_set(e, STATUS_USAGE, "train.steps = %ld is less than the run's %ld", t->steps, steps);
-  return STATUS_OK;
-}
 
 /* The newest checkpoint; none, where the run was killed before the first: then from the start. */
 static int read_state(const char *path, long last_step, struct checkpoint *c, struct error *e)
@@ -146,7 +103,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->shares_device = device != NULL;
   snprintf(t->path, sizeof t->path, "%s", path);
   int status = origin_check(path, c, &origin, e);
-  if (!status) status = change_config(c, changes, count, &t->context, e);
+  if (!status) status = trainer_change_config(c, changes, count, &t->context, e);
   if (!status) status = read_state(path, origin.last_step, &state, e);
   if (!status) status = origin_owns(path, origin.id, &state, e);
   return begin_at(out, t, &origin, &state, 0, status, e);

@@ -297,6 +297,7 @@ void trainer_release(struct trainer *t)
   model_program_free(&t->step_program);
   model_program_free(&t->look_program);
   model_program_free(&t->decoder);
+  trainer_heads_free(t);
   if (t->updates) updates_free(t->updates);
   program_free(t->begin);
   grad_reduce_free(t->step_reduce);
@@ -392,10 +393,12 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   if (!status) {
     struct run_facts f;
     trainer_facts(t, &f);
-    if (keeps)
-      status = create_record(t, &f, e);
-    else
+    if (!keeps)
       t->recorder = recorder_null(&f);
+    else if (flags & TRAINER_IN_MEMORY)
+      t->recorder = recorder_memory(&f);
+    else
+      status = create_record(t, &f, e);
   }
   int stops = 0;
   if (t->comm && t->comm->ranks > 1) status = dist_barrier(t, &stops, e); /* before they save together */

@@ -85,7 +85,8 @@ struct trainer {
   size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
   int saves; /* it is time for a checkpoint: where there are ranks, by the clock of rank 0 when they met */
   int halts; /* after the step in hand its report is waited for and a checkpoint written */
-  struct error error; /* of the step in hand */
+  struct heads_look *heads; /* heads.c; NULL: nobody has looked */
+  struct error error;       /* of the step in hand */
 };
 
 /* setup.c: everything of a run but its files; with `keeps` 0 nothing costly is recorded. */
@@ -109,8 +110,30 @@ void trainer_token_losses(struct trainer *, const struct model_program *, real *
 /* decode.c: what record.observe = decode wants, where it is recorded: of the end, after trainer_validated */
 void trainer_decode_end(struct trainer *);
 
-/* save.c */
+/* change.c: *context: ranks along the context from now on, where that is another number. The run stays the one that it
+   is: its file keeps the number that is part of its id. */
+int trainer_change_config(struct config *, const char *const *changes, int count, long *context,
+                          struct error *);
+
+/* heads.c */
+void trainer_heads_free(struct trainer *);
+
 double trainer_wall(const struct trainer *); /* seconds, of the whole run */
+/* tensors.c: the tensors of a checkpoint in a fixed order: parameters, optimiser states, the spike window (which lives
+   on the host: device NULL). */
+struct tensor_list {
+  struct checkpoint_tensor *item;
+  struct tensor **device;
+  int count;
+};
+void trainer_tensors(struct trainer *, struct tensor_list *); /* without values */
+void trainer_tensors_free(struct tensor_list *);
+void trainer_tensors_fetch(struct trainer *, const struct tensor_list *);
+void trainer_tensors_forget(struct tensor_list *); /* with the values that were fetched */
+/* Of the i-th tensor, the number among the optimisers' states; -1: it is none. */
+int trainer_state_at(const struct trainer *, int i);
+
+/* save.c */
 /* trainer_checkpoint where no step is under way. */
 int trainer_save(struct trainer *, struct error *);
 /* Put a checkpoint's tensors in their places. */

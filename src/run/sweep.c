@@ -1,8 +1,5 @@
 /* sweep.c - how a sweep shares the machine, and the process that starts its workers and hears them: a process a launch,
    so that a crash, a kill or no memory costs its points alone */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -342,6 +342,7 @@ const real *trainer_max_logit(const struct trainer *t) { return t->outcome.max_l
 struct peak trainer_peak(const struct trainer *t) { return t->health.peak; }
 const char *trainer_path(const struct trainer *t) { return t->path; }
 const char *trainer_id(const struct trainer *t) { return t->id; }
+const struct recorder *trainer_recorder(const struct trainer *t) { return t->recorder; }
 const struct config *trainer_config(const struct trainer *t) { return t->config; }
 struct model *trainer_model(struct trainer *t) { return &t->model; }
 struct device *trainer_device(const struct trainer *t) { return t->device; }

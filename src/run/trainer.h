@@ -7,7 +7,10 @@
 
 struct trainer;
 
-enum { TRAINER_NO_RECORD = 1 }; /* keep nothing on disk (notebooks, bench, tests) */
+enum {
+  TRAINER_NO_RECORD = 1, /* record nothing (notebooks, bench, tests) */
+  TRAINER_IN_MEMORY = 2  /* record, without files: trainer_recorder */
+};
 
 /* A fresh run from a finished configuration, which must outlive it; what follows from other options is
    filled in there (model_resolve). */
@@ -48,6 +51,8 @@ struct rank_part {
   long first_micro, micro_stride, micro_batches, ranks, from[2], to[2]; /* ranks: along the context */
 };
 struct rank_part trainer_part(const struct trainer *, int rank);
+/* Of a run in memory that goes on: key=value that trainer_resume would take, of the record its intervals alone. */
+int trainer_change(struct trainer *, const char *change, struct error *);
 /* Wait for the reports of all steps so far. */
 int trainer_settle(struct trainer *, struct error *);
 /* More steps to do (neither finished nor diverged)? */
@@ -82,6 +87,14 @@ void trainer_resolve(const struct config *);
 const char *trainer_id(const struct trainer *);
 struct model *trainer_model(struct trainer *);
 struct device *trainer_device(const struct trainer *);
+long trainer_context(const struct trainer *);
+/* The weights of a head's attention on the first validation sequence, [context, context]. Changes no number. */
+void trainer_attention(struct trainer *, int layer, int head, real *out);
+/* Singular values of the head's w_q^T w_k, falling, NaN where they cannot be computed; returns how many (0: this
+   attention has no such form). sigma may be NULL. */
+long trainer_head_spectrum(struct trainer *, int layer, int head, double *sigma);
+struct recorder;
+const struct recorder *trainer_recorder(const struct trainer *);
 const struct config *trainer_config(const struct trainer *);
 const char *trainer_data(const struct trainer *); /* one line about the data */
 /* Hashes of what the run draws its data from, and of the weights that it starts from (0: drawn). */

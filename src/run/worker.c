@@ -1,8 +1,5 @@
 /* worker.c - a launch of a sweep, in a process of its own: it holds a lock on every point of its own from before it
    looks at the run file until that is over, so that sweeps may share a folder. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,3 @@
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "storage/h5.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -43,21 +40,6 @@ struct h5 {
 enum { CHUNK_BYTES = 1 << 20, IMAGE_STEP = 1 << 20, EXAMINE_BYTES = 1 << 30 /* of memory */ };
 
 /* --- kinds --------------------------------------------------------------------------------------------- */
-
-size_t h5_kind_size(enum h5_kind kind)
-{
-  static const size_t size[] = {
-    [KIND_U8] = 1, [KIND_I32] = 4, [KIND_I64] = 8, [KIND_F32] = 4, [KIND_F64] = 8};
-  REQUIRE(kind < KIND_TEXT);
-  return size[kind];
-}
-
-size_t h5_row_bytes(const struct h5_shape *s)
-{
-  size_t bytes = s->kind < KIND_TEXT ? h5_kind_size(s->kind) : s->size;
-  for (int i = 1; i < s->rank; i++) bytes *= (size_t)s->dims[i];
-  return bytes;
-}
 
 /* In memory, or in the file: little-endian everywhere. */
 static hid_t number_type(enum h5_kind kind, int in_file)

@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <xxhash.h>
 #include "build.h"
+#include "numerics/blas.h"
 #include "numerics/device.h"
 #include "config/config.h"
 #include "storage/h5.h"

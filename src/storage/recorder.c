@@ -1,84 +1,22 @@
 #include "storage/recorder.h"
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include "base/clock.h"
-#include "base/text.h"
-#include "storage/checkpoint.h"
-#include "storage/h5.h"
 #include "storage/recorder_state.h"
 
-static const char *own(struct recorder *r, const char *text)
+const char *recorder_own(struct recorder *r, const char *text)
 {
   return arena_text(r->arena, text ? text : "");
 }
 
-/* --- facts --------------------------------------------------------------------------------------------- */
-
-static int copy_parameter(void *context, const struct config_entry *entry)
-{
-  struct recorder *r = context;
-  if (!entry->used) return 0;
-  r->parameter =
-    memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
-  const struct option_row *row = entry->row;
-  const char *field = (const char *)entry->base + row->offset;
-  struct parameter *p = &r->parameter[r->parameters++];
-  *p = (struct parameter){arena_text(r->arena, entry->key),
-                          arena_text(r->arena, entry->value),
-                          row->unit ? row->unit : "1",
-                          row->help ? row->help : "",
-                          arena_text(r->arena, entry->origin ? entry->origin : "default"),
-                          row->type,
-                          0,
-                          0,
-                          entry->is_default};
-  if (row->type == OPTION_REAL) memcpy(&p->number, field, sizeof p->number);
-  if (row->type == OPTION_INT || row->type == OPTION_BOOL) p->integer = *(const long *)(const void *)field;
-  return 0;
-}
-
-static struct parameter *parameter_of(struct recorder *r, const char *name)
-{
-  for (int i = 0; i < r->parameters; i++)
-    if (!strcmp(r->parameter[i].name, name)) return &r->parameter[i];
-  r->parameter =
-    memory_grow(r->parameter, (size_t)r->parameters, (size_t)r->parameters + 1, sizeof *r->parameter);
-  return &r->parameter[r->parameters++];
-}
-
-void recorder_parameter(struct recorder *r, const char *name, const char *value, const char *help,
-                        const char *origin)
-{
-  char *end;
-  struct parameter *p = parameter_of(r, name);
-  *p = (struct parameter){.name = own(r, name),
-                          .value = own(r, value),
-                          .unit = "1",
-                          .help = own(r, help),
-                          .origin = own(r, origin),
-                          .type = OPTION_TEXT};
-  errno = 0;
-  p->integer = strtol(value, &end, 10);
-  if (end != value && !*end && !errno) {
-    p->type = OPTION_INT;
-    return;
-  }
-  p->number = strtod(value, &end);
-  if (end != value && !*end && isfinite(p->number)) p->type = OPTION_REAL;
-}
-
-static void copy_facts(struct recorder *r, const struct run_facts *f)
+void recorder_facts(struct recorder *r, const struct run_facts *f)
 {
   const char **names = arena_get(r->arena, (size_t)f->tensors + 1, sizeof *names);
-  for (int i = 0; i < f->tensors; i++) names[i] = own(r, f->tensor_names[i]);
-  r->facts = (struct run_facts){.id = own(r, f->id),
-                                .device = own(r, f->device),
-                                .data = own(r, f->data),
-                                .data_text = own(r, f->data_text),
+  for (int i = 0; i < f->tensors; i++) names[i] = recorder_own(r, f->tensor_names[i]);
+  r->facts = (struct run_facts){.id = recorder_own(r, f->id),
+                                .device = recorder_own(r, f->device),
+                                .data = recorder_own(r, f->data),
+                                .data_text = recorder_own(r, f->data_text),
                                 .layers = f->layers,
                                 .heads = f->heads,
                                 .experts = f->experts,
@@ -89,101 +27,32 @@ static void copy_facts(struct recorder *r, const struct run_facts *f)
                                 .start_content = f->start_content};
 }
 
-/* --- life ---------------------------------------------------------------------------------------------- */
-
-int recorder_begin(struct recorder **out, const char *path, const struct config *config,
-                   const struct run_facts *facts, struct error *e)
+struct recorder *recorder_memory(const struct run_facts *facts)
 {
-  if (strlen(path) > 4000) return error_set(e, STATUS_USAGE, "%.60s...: path too long", path);
-  if (file_make_folders(path, e)) return e->status;
   struct recorder *r = memory_new(1, sizeof *r);
-  snprintf(r->path, sizeof r->path, "%s", path);
-  run_sibling(r->lock_path, path, ".lock");
-  run_sibling(r->journal_path, path, ".journal");
   r->arena = arena_new();
-  r->lock = lock_take(r->lock_path, e);
-  if (!r->lock) {
-    recorder_free(r);
-    return e->status;
-  }
-  copy_facts(r, facts);
-  if (config) config_each(config, copy_parameter, r);
-  char *text = config ? config_text(config) : NULL;
-  r->config_text = own(r, text);
-  memory_free(text);
-  provenance_get(&r->code);
-  clock_iso8601(r->started);
-  *out = r;
-  return STATUS_OK;
-}
-
-/* May a run take this name? What is no run file is not replaced, whatever was asked for: a configuration, a device. */
-static int check_name(const char *path, int overwrite, struct error *e)
-{
-  struct stat info;
-  if (stat(path, &info)) return STATUS_OK;
-  if (!(S_ISREG(info.st_mode) && !info.st_size) && !h5_is_file(path))
-    return error_set(e, STATUS_USAGE, "record.path: %s exists, and is no run file", path);
-  if (overwrite) return STATUS_OK;
-  if (!info.st_size)
-    return error_set(e, STATUS_USAGE, "%s exists, and is empty: record.overwrite=1 replaces it", path);
-  return error_set(e, STATUS_USAGE,
-                   "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it", path,
-                   path);
-}
-
-int recorder_create(struct recorder **out, const char *path, int overwrite, const struct config *config,
-                    const struct run_facts *facts, struct error *e)
-{
-  struct recorder *r = NULL;
-  int status = recorder_begin(&r, path, config, facts, e);
-  if (status) return status;
-  status = check_name(path, overwrite, e);
-  if (!status) status = checkpoint_remove_all(path, e);
-  if (!status && file_remove(r->journal_path))
-    status = error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path);
-  if (!status && config) status = recorder_open_journal(r, e);
-  tables_start(&r->rows);
-  if (status)
-    recorder_free(r);
-  else
-    *out = r;
-  return status;
+  recorder_facts(r, facts);
+  rows_start(&r->rows);
+  return r;
 }
 
 struct recorder *recorder_null(const struct run_facts *facts)
 {
-  struct recorder *r = memory_new(1, sizeof *r);
+  struct recorder *r = recorder_memory(facts);
   r->is_null = 1;
-  r->arena = arena_new();
-  copy_facts(r, facts);
-  tables_start(&r->rows);
   struct row_table *events = &r->rows.table[TABLE_EVENTS];
   table_row(events, &events->column[0]); /* its memory now: later nothing is allocated */
   table_cut(events, 0);
   return r;
 }
 
-int recorder_open_journal(struct recorder *r, struct error *e)
-{
-  r->journal = journal_open(r->journal_path, e);
-  return r->journal ? STATUS_OK : e->status;
-}
-
-int recorder_keeps(const struct recorder *r) { return !r->is_null; }
-
-int recorder_holds(const struct recorder *r, struct error *e)
-{
-  return r->lock ? lock_was_taken(r->lock, e) : STATUS_OK;
-}
+int recorder_keeps(const struct recorder *r) { return *r->path != 0; }
 
 void recorder_free(struct recorder *r)
 {
   if (!r) return;
-  journal_close(r->journal);
-  lock_release(r->lock, r->lock_path);
+  if (r->close) r->close(r);
   rows_free(&r->rows);
-  notes_free(&r->notes);
   memory_free(r->parameter);
   memory_free(r->axis);
   arena_free(r->arena);
@@ -232,9 +101,9 @@ static struct row_column *declare(struct recorder *r, struct row_table *t, struc
     shape = c->shape;
   }
   if (!c) c = table_add(t, name, &shape);
-  c->unit = own(r, unit);
-  c->long_name = own(r, long_name);
-  c->definition = own(r, definition);
+  c->unit = recorder_own(r, unit);
+  c->long_name = recorder_own(r, long_name);
+  c->definition = recorder_own(r, definition);
   return c;
 }
 
@@ -253,7 +122,7 @@ int recorder_free_series(struct recorder *r, const struct free_series *s)
   struct h5_shape shape = {.kind = s->axes ? KIND_F32 : KIND_F64, .rank = s->axes + 1};
   for (int i = 0; i < s->axes; i++) shape.dims[i + 1] = s->size[i];
   struct row_column *c = declare(r, t, shape, s->name, s->unit, s->long_name, s->definition);
-  for (int i = 0; i < s->axes; i++) c->label[i + 1] = own(r, s->axis_name[i]);
+  for (int i = 0; i < s->axes; i++) c->label[i + 1] = recorder_own(r, s->axis_name[i]);
   return handle(s->axis, t, c);
 }
 
@@ -261,14 +130,14 @@ void recorder_name_axis(struct recorder *r, const char *axis, long size, const c
 {
   struct axis_names *a = NULL;
   const char **copy = arena_get(r->arena, (size_t)size + 1, sizeof *copy);
-  for (long i = 0; i < size; i++) copy[i] = own(r, names[i]);
+  for (long i = 0; i < size; i++) copy[i] = recorder_own(r, names[i]);
   for (int i = 0; i < r->axes && !a; i++)
     if (!strcmp(r->axis[i].axis, axis)) a = &r->axis[i];
   if (!a) {
     r->axis = memory_grow(r->axis, (size_t)r->axes, (size_t)r->axes + 1, sizeof *r->axis);
     a = &r->axis[r->axes++];
   }
-  *a = (struct axis_names){own(r, axis), copy, size};
+  *a = (struct axis_names){recorder_own(r, axis), copy, size};
 }
 
 void recorder_put(struct recorder *r, int series, const float *values)
@@ -401,46 +270,72 @@ double recorder_last(const struct recorder *r, const char *name, enum series_axi
   return value;
 }
 
-/* --- rows on disk -------------------------------------------------------------------------------------- */
-
-/* Seconds between writes: a row costs nothing where a step takes less. */
-static const double between_appends = 0.1;
-
-static int append(struct recorder *r, struct error *e)
+void recorder_forget(struct recorder *r, long step, long every)
 {
-  if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
-  if (!r->journal) return STATUS_OK;
-  if (recorder_holds(r, e)) return e->status;
-  return journal_append(r->journal, &r->rows, &r->notes, e);
+  struct row_table *t = &r->rows.table[AXIS_STEP];
+  int64_t last[2] = {-1, -1}; /* the last steps that have rows */
+  for (int64_t i = 0; i < 2 && i < t->rows; i++)
+    memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
+  if (last[0] != step || step % every == 0) return;
+  if (last[1] == step - 1 && last[1] % every) return; /* rows were more often */
+  table_cut(t, t->rows - 1);
 }
 
-int recorder_append(struct recorder *r, int now, struct error *e)
+void recorder_go_back(struct recorder *r, long step) { rows_go_back(&r->rows, step); }
+
+/* --- what is in memory ----------------------------------------------------------------------------------- */
+
+/* Column `i` of those that are series, over all axes. */
+static const struct row_column *series_at(const struct recorder *r, int i, enum series_axis *axis)
 {
-  if (!r->journal && !r->problem.status) return STATUS_OK;
-  double seconds = clock_seconds();
-  if (!now && seconds - r->appended_at < between_appends) return STATUS_OK;
-  r->appended_at = seconds;
-  return append(r, e);
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    const int here = r->rows.table[t].columns - 1;
+    *axis = (enum series_axis)t;
+    if (i < here) return &r->rows.table[t].column[i + 1];
+    i -= here;
+  }
+  return NULL;
 }
 
-/* Below this a snapshot costs less than the checkpoint's own sync. */
-enum { ALWAYS_BYTES = 1 << 20 };
-
-/* Where the run file lacks an eighth of the rows: all snapshots together then write about eight times the record, and
-   who reads the run file alone is not far behind. */
-static int is_snapshot_due(const struct recorder *r)
+int recorder_holding(const struct recorder *r, int i, struct held_series *out)
 {
-  size_t unsaved = rows_bytes(&r->rows, 1), all = rows_bytes(&r->rows, 0);
-  return unsaved > 0 && (all < ALWAYS_BYTES || unsaved >= all / 8);
+  enum series_axis axis;
+  const struct row_column *c = series_at(r, i, &axis);
+  if (!c) return 0;
+  *out = (struct held_series){.name = c->name,
+                              .unit = c->unit,
+                              .long_name = c->long_name,
+                              .definition = c->definition,
+                              .axis = axis,
+                              .axes = c->shape.rank - 1,
+                              .width = (long)(c->row_bytes / h5_kind_size(c->shape.kind)),
+                              .rows = (long)r->rows.table[axis].rows};
+  for (int k = 0; k < out->axes && k < FREE_AXES; k++) out->axis_name[k] = c->label[k + 1];
+  return 1;
 }
 
-int recorder_keep(struct recorder *r, long last_step, double wall, struct error *e)
+void recorder_held(const struct recorder *r, int i, long row, double *step, double *value)
 {
-  if (r->is_null) return STATUS_OK;
-  int is_behind = r->journal && journal_is_behind(r->journal, &r->rows);
-  if (!is_behind && !rows_bytes(&r->rows, 1)) return STATUS_OK;
-  if (!r->journal || is_behind || is_snapshot_due(r))
-    return recorder_snapshot(r, "running", last_step, wall, 0, e);
-  int status = append(r, e);
-  return status ? status : journal_sync(r->journal, e);
+  enum series_axis axis;
+  const struct row_column *c = series_at(r, i, &axis);
+  int64_t at;
+  memcpy(&at, column_row(&r->rows.table[axis].column[0], row), sizeof at);
+  *step = (double)at;
+  const void *from = column_row(c, row);
+  if (c->shape.kind == KIND_F64)
+    memcpy(value, from, c->row_bytes);
+  else
+    for (size_t k = 0; k < c->row_bytes / sizeof(float); k++) value[k] = (double)((const float *)from)[k];
 }
+
+int recorder_held_event(const struct recorder *r, long i, struct run_event *out)
+{
+  const struct row_table *t = &r->rows.table[TABLE_EVENTS];
+  if (i >= t->rows) return 0;
+  const struct event_record *x = column_row(&t->column[0], i);
+  *out = (struct run_event){.step = (long)x->step, .layer = x->layer, .head = x->head, .value = x->value};
+  memcpy(out->kind, x->kind, sizeof out->kind);
+  return 1;
+}
+
+const struct run_facts *recorder_facts_of(const struct recorder *r) { return &r->facts; }

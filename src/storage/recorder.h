@@ -29,9 +29,13 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
 int recorder_copy(const char *from, const char *to, struct error *);
 /* Remove the row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every`. */
 void recorder_forget(struct recorder *, long step, long every);
+/* Remove rows and events from `step` on. */
+void recorder_go_back(struct recorder *, long step);
 /* One that takes everything and keeps nothing: no file, no memory that grows. */
 struct recorder *recorder_null(const struct run_facts *);
-int recorder_keeps(const struct recorder *); /* 0: the null recorder */
+/* One that keeps its rows in memory, for recorder_holding and so on: no file. */
+struct recorder *recorder_memory(const struct run_facts *);
+int recorder_keeps(const struct recorder *); /* 0: one of these two, without files */
 void recorder_free(struct recorder *);
 
 /* One more parameter, in place of one that has its name; a value that is a number is stored as one. */
@@ -78,6 +82,21 @@ int recorder_keep(struct recorder *, long last_step, double wall, struct error *
 /* state: running, finished, diverged, stopped: these have no journal. `final` compresses. */
 int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,
                       struct error *);
+
+/* --- reading what is in memory ------------------------------------------------------------------------- */
+struct held_series {
+  const char *name, *unit, *long_name, *definition;
+  enum series_axis axis;
+  int axes; /* behind the step, with their names */
+  const char *axis_name[FREE_AXES];
+  long width, rows;
+};
+int recorder_holding(const struct recorder *, int i,
+                     struct held_series *); /* series i from 0; 0: there is none */
+void recorder_held(const struct recorder *, int i, long row, double *step, double *value); /* value [width] */
+struct run_event;
+int recorder_held_event(const struct recorder *, long i, struct run_event *); /* 0: there is none */
+const struct run_facts *recorder_facts_of(const struct recorder *);
 
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct run_file;

@@ -27,6 +27,7 @@ struct axis_names {
 
 struct recorder {
   int is_null;
+  void (*close)(struct recorder *); /* of its files; NULL: it has none */
   char path[4096], lock_path[4096], journal_path[4096];
   struct lock *lock;
   struct journal *journal; /* NULL: all rows come with the snapshot at the end */
@@ -45,6 +46,8 @@ struct recorder {
   struct error problem; /* found where none could be reported; given by the next call that can */
 };
 
+const char *recorder_own(struct recorder *, const char *text); /* a copy that lives as long; NULL is "" */
+void recorder_facts(struct recorder *, const struct run_facts *);
 /* Lock, facts and parameters; no rows yet. */
 int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                    struct error *);

@@ -22,7 +22,7 @@ static int read_file(struct recorder *r, int *is_running, struct error *e)
   status = tables_read(h, &r->rows, e);
   h5_free(h);
   if (status) return error_prefix(e, "%s", r->path);
-  tables_start(&r->rows);
+  rows_start(&r->rows);
   rows_saved(&r->rows);
   return STATUS_OK;
 }
@@ -58,17 +58,6 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
   else
     *out = r;
   return status;
-}
-
-void recorder_forget(struct recorder *r, long step, long every)
-{
-  struct row_table *t = &r->rows.table[AXIS_STEP];
-  int64_t last[2] = {-1, -1}; /* the last steps that have rows */
-  for (int64_t i = 0; i < 2 && i < t->rows; i++)
-    memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
-  if (last[0] != step || step % every == 0) return;
-  if (last[1] == step - 1 && last[1] % every) return; /* rows were more often */
-  table_cut(t, t->rows - 1);
 }
 
 int recorder_copy(const char *from, const char *to, struct error *e)

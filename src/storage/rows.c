@@ -4,8 +4,28 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "storage/layout.h"
 
 enum { BLOCK_BYTES = 256 << 10, BLOCK_ROWS = 1024 };
+
+/* --- kinds --------------------------------------------------------------------------------------------- */
+
+size_t h5_kind_size(enum h5_kind kind)
+{
+  static const size_t size[] = {
+    [KIND_U8] = 1, [KIND_I32] = 4, [KIND_I64] = 8, [KIND_F32] = 4, [KIND_F64] = 8};
+  REQUIRE(kind < KIND_TEXT);
+  return size[kind];
+}
+
+size_t h5_row_bytes(const struct h5_shape *s)
+{
+  size_t bytes = s->kind < KIND_TEXT ? h5_kind_size(s->kind) : s->size;
+  for (int i = 1; i < s->rank; i++) bytes *= (size_t)s->dims[i];
+  return bytes;
+}
+
+/* --- tables -------------------------------------------------------------------------------------------- */
 
 static void free_table(struct row_table *table)
 {
@@ -116,6 +136,32 @@ void table_cut(struct row_table *t, int64_t rows)
   if (t->rows > rows) t->rows = rows;
   if (t->saved > t->rows) t->saved = t->rows;
   t->building = 0;
+}
+
+const char *const table_steps[TABLE_COUNT] = {
+  [AXIS_STEP] = "step",        [AXIS_SPECTRA] = "spectra_step", [AXIS_VAL] = "val_step",
+  [AXIS_PROBE] = "probe_step", [TABLE_TIMING] = "step",         [TABLE_BATCHES] = "step",
+  [TABLE_EVENTS] = "events",
+};
+
+void rows_start(struct rows *rows)
+{
+  static const struct h5_shape step = {.kind = KIND_I64, .rank = 1}, seconds = {.kind = KIND_F64, .rank = 1};
+  for (int t = 0; t < TABLE_COUNT; t++) {
+    struct row_table *table = &rows->table[t];
+    if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
+      table_add(table, table_steps[t], t == TABLE_EVENTS ? &event_shape : &step);
+  }
+  for (int t = 0; t < AXIS_COUNT; t++) {
+    rows->table[t].column[0].unit = "1";
+    rows->table[t].column[0].long_name = "training step";
+  }
+  struct row_table *timing = &rows->table[TABLE_TIMING];
+  struct row_column *c = table_find(timing, "seconds");
+  if (!c) c = table_add(timing, "seconds", &seconds);
+  c->unit = "s";
+  c->long_name = "time of the step";
+  c->definition = "wall-clock time from the start of the step to its end, recording included";
 }
 
 size_t rows_bytes(const struct rows *r, int only_unsaved)

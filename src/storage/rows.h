@@ -32,6 +32,9 @@ struct rows {
   struct arena *texts; /* of columns; NULL: none yet */
 };
 
+extern const char *const table_steps[TABLE_COUNT]; /* names of their first columns */
+/* The columns that every table has, where they are not there yet. */
+void rows_start(struct rows *);
 void rows_free(struct rows *);
 const char *rows_own(struct rows *, const char *text); /* a clean copy that lives as long; of NULL: NULL */
 struct row_column *table_find(const struct row_table *, const char *name); /* NULL if there is none */

@@ -195,7 +195,7 @@ static void write_status(struct h5 *h, const char *state, long last_step, double
 int recorder_snapshot(struct recorder *r, const char *state, long last_step, double wall, int final,
                       struct error *e)
 {
-  if (r->is_null) return STATUS_OK;
+  if (!recorder_keeps(r)) return STATUS_OK;
   if (r->problem.status) return error_set(e, r->problem.status, "%s", r->problem.text);
   struct h5 *h = h5_new();
   write_root(r, h);

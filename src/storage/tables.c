@@ -4,40 +4,16 @@
 #include "base/memory.h"
 #include "storage/layout.h"
 
-/* Where the tables lie in the file, and what their steps are called. */
-static const struct {
-  const char *folder, *step;
-} places[TABLE_COUNT] = {
-  [AXIS_STEP] = {"/series", "step"},    [AXIS_SPECTRA] = {"/series", "spectra_step"},
-  [AXIS_VAL] = {"/series", "val_step"}, [AXIS_PROBE] = {"/series", "probe_step"},
-  [TABLE_TIMING] = {"/timing", "step"}, [TABLE_BATCHES] = {"/batches", "step"},
-  [TABLE_EVENTS] = {"", "events"},
+/* Where the tables lie in the file. */
+static const char *const folders[TABLE_COUNT] = {
+  [AXIS_STEP] = "/series",    [AXIS_SPECTRA] = "/series",   [AXIS_VAL] = "/series", [AXIS_PROBE] = "/series",
+  [TABLE_TIMING] = "/timing", [TABLE_BATCHES] = "/batches", [TABLE_EVENTS] = "",
 };
 
 static const char *path_of(char out[256], int table, const char *name)
 {
-  snprintf(out, 256, "%s/%s", places[table].folder, name);
+  snprintf(out, 256, "%s/%s", folders[table], name);
   return out;
-}
-
-void tables_start(struct rows *rows)
-{
-  static const struct h5_shape step = {.kind = KIND_I64, .rank = 1}, seconds = {.kind = KIND_F64, .rank = 1};
-  for (int t = 0; t < TABLE_COUNT; t++) {
-    struct row_table *table = &rows->table[t];
-    if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
-      table_add(table, places[t].step, t == TABLE_EVENTS ? &event_shape : &step);
-  }
-  for (int t = 0; t < AXIS_COUNT; t++) {
-    rows->table[t].column[0].unit = "1";
-    rows->table[t].column[0].long_name = "training step";
-  }
-  struct row_table *timing = &rows->table[TABLE_TIMING];
-  struct row_column *c = table_find(timing, "seconds");
-  if (!c) c = table_add(timing, "seconds", &seconds);
-  c->unit = "s";
-  c->long_name = "time of the step";
-  c->definition = "wall-clock time from the start of the step to its end, recording included";
 }
 
 /* --- writing ------------------------------------------------------------------------------------------- */
@@ -45,7 +21,7 @@ void tables_start(struct rows *rows)
 static void write_dimensions(struct h5 *h, h5_id id, int table, const struct row_column *c, h5_id steps)
 {
   char path[256];
-  h5_dimension(h, id, 0, places[table].step, steps);
+  h5_dimension(h, id, 0, table_steps[table], steps);
   for (int dim = 1; dim < c->shape.rank && c->label[dim]; dim++) {
     h5_id scale = h5_find(h, path_of(path, table, c->label[dim]));
     h5_dimension(h, id, dim, c->label[dim], scale);
@@ -80,7 +56,7 @@ static void write_table(struct h5 *h, int table, const struct row_table *t, int 
     h5_id id = write_column(h, table, &t->column[i], t->rows, compress);
     if (i) write_dimensions(h, id, table, &t->column[i], steps);
     if (!i && table != TABLE_EVENTS)
-      h5_make_scale(h, steps = id, places[table].step);
+      h5_make_scale(h, steps = id, table_steps[table]);
     else
       h5_done(h, id);
   }
@@ -126,7 +102,7 @@ static int read_column(struct table_reading *x, int table, const char *path, h5_
            (!t->columns || shape.dims[0] == t->rows);
   int64_t rows = shape.dims[0];
   if (shape.kind == KIND_RECORD) shape = event_shape;
-  struct row_column *c = ok ? table_add(t, path + strlen(places[table].folder) + 1, &shape) : NULL;
+  struct row_column *c = ok ? table_add(t, path + strlen(folders[table]) + 1, &shape) : NULL;
   for (int dim = 1; c && dim < shape.rank; dim++) {
     char label[64] = "";
     h5_get_label(x->h, id, dim, label, sizeof label);
@@ -152,9 +128,9 @@ static int place_dataset(void *context, const char *path, h5_id id)
   int status = STATUS_OK;
   if (!h5_get_label(x->h, id, 0, label, sizeof label)) return status;
   for (int t = 0; t < TABLE_COUNT && !status; t++) {
-    size_t folder = strlen(places[t].folder);
-    if (t != TABLE_EVENTS && !strncmp(path, places[t].folder, folder) && path[folder] == '/' &&
-        !strcmp(label, places[t].step))
+    size_t folder = strlen(folders[t]);
+    if (t != TABLE_EVENTS && !strncmp(path, folders[t], folder) && path[folder] == '/' &&
+        !strcmp(label, table_steps[t]))
       status = read_column(x, t, path, id);
   }
   return status;
@@ -166,7 +142,7 @@ int tables_read(struct h5 *h, struct rows *rows, struct error *e)
   char path[256];
   int status = STATUS_OK;
   for (int t = 0; t < TABLE_COUNT && !status; t++) {
-    h5_id id = h5_find(h, path_of(path, t, places[t].step));
+    h5_id id = h5_find(h, path_of(path, t, table_steps[t]));
     if (id >= 0) status = read_column(&x, t, path, id);
     h5_done(h, id);
   }

@@ -4,8 +4,6 @@
 #define MAXLOGIT_STORAGE_TABLES_H
 #include "storage/rows.h"
 
-/* The columns that every table has, where they are not there yet. */
-void tables_start(struct rows *);
 void tables_write(struct h5 *, const struct rows *, int compress);
 int tables_read(struct h5 *, struct rows *, struct error *); /* into no rows */
 /* Can this be a column of a table: records are events, and other tables begin with their steps? */

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     file = mkstemp(path);
   }
   if (ftruncate(file, 0) || pwrite(file, data, size, 0) != (ssize_t)size) return 0;
-  tables_start(&rows);
+  rows_start(&rows);
   journal_replay(path, started, &rows, &notes, &e);
   rows_free(&rows);
   notes_free(&notes);

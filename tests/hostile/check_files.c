@@ -597,7 +597,7 @@ static int replay(const struct forged *f, int64_t rows)
   struct rows r = {0};
   struct notes notes = {0};
   ck_assert(!file_write("a.journal", f->bytes, f->length, &e));
-  tables_start(&r);
+  rows_start(&r);
   struct row_table *t = &r.table[AXIS_STEP];
   for (int64_t i = 0; i < rows; i++) {
     memcpy(table_row(t, &t->column[0]), &i, sizeof i);

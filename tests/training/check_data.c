@@ -1,5 +1,4 @@
 /* check_data.c - every data source in one loop, then what is special to each */
-#define _GNU_SOURCE /* memmem */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>

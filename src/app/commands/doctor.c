@@ -13,12 +13,6 @@
 #include "run/bits.h"
 #include "storage/provenance.h"
 
-/* The fixed run is the default stack on the built-in source. Its bits are the same on every processor with a fused
-   multiply-add, whatever the compiler and its flags. */
-static const char *const fixed_run[] = {"preset=muonclip", "qk_clip.tau=3", "train.steps=50", "train.seed=1",
-                                        "record.spectra_every=0"};
-#define EXPECTED "a0ba43b9a69948ea"
-
 struct diagnosis {
   struct provenance provenance;
   char device[256], gnuplot[64], bits[BITS_TEXT];
@@ -64,18 +58,18 @@ static void take_device(void *context, const struct trainer *t)
 static int run_fixed(struct diagnosis *d, struct error *e)
 {
   double start = clock_seconds();
-  int status = bits_of(fixed_run, sizeof fixed_run / sizeof *fixed_run, take_device, d, d->bits, e);
+  int status = bits_of_fixed_run(take_device, d, d->bits, e);
   d->seconds = clock_seconds() - start;
   return status;
 }
 
-static int as_everywhere(const struct diagnosis *d) { return !strcmp(d->bits, EXPECTED); }
+static int as_everywhere(const struct diagnosis *d) { return !strcmp(d->bits, BITS_EXPECTED); }
 
 static const char *verdict(const struct diagnosis *d)
 {
   if (as_everywhere(d)) return "as everywhere";
   return bits_are_own() ? "this processor's own: the base kernels have no fused multiply-add"
-                        : "NOT as everywhere: " EXPECTED;
+                        : "NOT as everywhere: " BITS_EXPECTED;
 }
 
 /* --- as text and as JSON -------------------------------------------------------------------------------- */
@@ -152,7 +146,7 @@ static void print_json(const struct diagnosis *d)
   json_pair(all, "gnuplot", *d->gnuplot ? d->gnuplot : NULL);
   json_pair(all, "libmicrohttpd", http_version());
   json_pair(all, "bits", d->bits);
-  json_pair(all, "expected_bits", bits_are_own() ? NULL : EXPECTED);
+  json_pair(all, "expected_bits", bits_are_own() ? NULL : BITS_EXPECTED);
   json_object_set_new(all, "dirty", json_integer(d->provenance.dirty));
   json_object_set_new(all, "threads", json_integer(d->threads));
   json_object_set_new(all, "seconds", json_number(d->seconds));

@@ -1,7 +1,4 @@
 /* parameter.c - a metric over a parameter: a curve for each kind */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 
 #include <math.h>
 #include <stdlib.h>

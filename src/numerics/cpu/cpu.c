@@ -72,25 +72,21 @@ static int has_v4(void)
   return (saved & 0xe6) == 0xe6 && b & bit_AVX512F && b & bit_AVX512BW && b & bit_AVX512CD &&
          b & bit_AVX512DQ && b & bit_AVX512VL;
 }
+#define X86_ROWS LEVEL_ROW(v4, has_v4), LEVEL_ROW(v3, has_v3),
+#else
+#define X86_ROWS
 #endif
 
 static const struct level levels[] = {
 /* the best first */
+#define LEVEL_ROW_OF(name, supported) LEVEL_ROW(name, supported)
 #define LEVEL_ROW(name, supported) \
   { \
 #name, supported, ops_cpu_product_##name, ops_cpu_attention_##name, ops_cpu_attention_only_##name, \
       ops_cpu_rows_##name, ops_cpu_update_##name, ops_cpu_cures_##name, ops_cpu_pointwise_##name, \
       &cpu_spectra_##name, cpu_maxima_##name \
   }
-#ifdef HAVE_X86_LEVELS
-  LEVEL_ROW(v4, has_v4),
-  LEVEL_ROW(v3, has_v3),
-#endif
-#ifdef __aarch64__
-  LEVEL_ROW(neon, always),
-#else
-  LEVEL_ROW(base, always),
-#endif
+  X86_ROWS LEVEL_ROW_OF(OWN_LEVEL, always),
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
 

@@ -1,8 +1,8 @@
 /* cpu.h - what the fast CPU kernels share
-   Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA), neon (aarch64)
-   or base; cpu/cpu.c picks a table at run time. All but base give the same bits, on any number of threads, whatever
-   the compiler: nothing is contracted but what says so (fused), sums are made in a fixed number of parts, a
-   product's sum over k alone. Base is for processors without a fused multiply-add and rounds twice. */
+   Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA), neon (aarch64), wasm
+   (WebAssembly, relaxed SIMD) or base; cpu/cpu.c picks a table at run time. All but base give the same bits, on any
+   number of threads, whatever the compiler: nothing is contracted but what says so (fused), sums are made in a fixed
+   number of parts, a product's sum over k alone. Base is for processors without a fused multiply-add: two roundings. */
 #ifndef MAXLOGIT_NUMERICS_CPU_CPU_H
 #define MAXLOGIT_NUMERICS_CPU_CPU_H
 #include <stdint.h>
@@ -19,8 +19,17 @@
 EACH_KERNEL_FILE(DECLARE, v4)
 EACH_KERNEL_FILE(DECLARE, v3)
 EACH_KERNEL_FILE(DECLARE, neon)
+EACH_KERNEL_FILE(DECLARE, wasm)
 EACH_KERNEL_FILE(DECLARE, base)
 #undef DECLARE
+/* That every machine of this kind can run. */
+#if defined __aarch64__
+#define OWN_LEVEL neon
+#elif defined __wasm_relaxed_simd__
+#define OWN_LEVEL wasm
+#else
+#define OWN_LEVEL base
+#endif
 
 #ifdef LEVEL
 #define JOIN_(a, b) a##_##b
@@ -29,8 +38,10 @@ EACH_KERNEL_FILE(DECLARE, base)
 #define INLINE static inline __attribute__((always_inline))
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define ROLLED _Pragma("GCC unroll 1")
 #endif
 
 /* A sum is made in PARTS parts, whatever the machine has: number i of a row goes to part i mod PARTS, and SPLIT vectors
@@ -87,6 +98,10 @@ INLINE dvec fused_d(dvec a, dvec b, dvec c)
 {
   return (dvec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
+#elif defined \
+  __wasm_relaxed_simd__ /* rounded once where the processor can: whoever loads the module checks it */
+INLINE vec fused(vec a, vec b, vec c) { return __builtin_wasm_relaxed_madd_f32x4(a, b, c); }
+INLINE dvec fused_d(dvec a, dvec b, dvec c) { return __builtin_wasm_relaxed_madd_f64x2(a, b, c); }
 #else
 INLINE vec fused(vec a, vec b, vec c) { return a * b + c; }
 INLINE dvec fused_d(dvec a, dvec b, dvec c) { return a * b + c; }
@@ -94,6 +109,12 @@ INLINE dvec fused_d(dvec a, dvec b, dvec c) { return a * b + c; }
 #if defined __FMA__ || defined __aarch64__
 INLINE float fused_one(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 INLINE double fused_one_d(double a, double b, double c) { return __builtin_fma(a, b, c); }
+#elif defined __wasm_relaxed_simd__
+INLINE float fused_one(float a, float b, float c) { return fused(ALL(a), ALL(b), ALL(c))[0]; }
+INLINE double fused_one_d(double a, double b, double c)
+{
+  return fused_d((dvec){a, a}, (dvec){b, b}, (dvec){c, c})[0];
+}
 #else /* the library's would be one of many instructions */
 INLINE float fused_one(float a, float b, float c) { return a * b + c; }
 INLINE double fused_one_d(double a, double b, double c) { return a * b + c; }
@@ -138,15 +159,18 @@ INLINE vec vec_sqrt(vec x)
 #endif
 
 /* Registers of the machine, for products; columns that are transposed at a time: a line of them is half of a large
-   register; rows of a tile of MR x NR sums, which lives in registers. */
+   register; rows of a tile of MR x NR sums, which lives in registers; TERMS of these sums at a time. An engine of
+   WebAssembly keeps the order of its instructions: of more than one term it would keep too many numbers at once. */
 #if defined __AVX512F__
-enum { WIDTH = 16, SQUARE = 8, MR = 8 };
+enum { WIDTH = 16, SQUARE = 8, MR = 8, TERMS = 8 };
 #elif defined __AVX2__
-enum { WIDTH = 8, SQUARE = 8, MR = 6 };
+enum { WIDTH = 8, SQUARE = 8, MR = 6, TERMS = 8 };
 #elif defined __aarch64__
-enum { WIDTH = 4, SQUARE = 4, MR = 8 };
+enum { WIDTH = 4, SQUARE = 4, MR = 8, TERMS = 8 };
+#elif defined __wasm__
+enum { WIDTH = 4, SQUARE = 4, MR = 4, TERMS = 1 };
 #else
-enum { WIDTH = 4, SQUARE = 4, MR = 4 };
+enum { WIDTH = 4, SQUARE = 4, MR = 4, TERMS = 8 };
 #endif
 enum { NR = 2 * WIDTH };
 typedef float wide __attribute__((vector_size(4 * WIDTH)));

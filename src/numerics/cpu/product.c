@@ -145,11 +145,12 @@ INLINE void add_products(int rows, int cols, const struct tile_place *at, long a
   const float *a = at->a, *b = at->b, *ahead = at->ahead;
   line last[MR] = {{0}};
   long p = 0;
-  for (; p + 8 <= at->k; p += 8, ahead += 64 / sizeof *ahead) {
+  for (; TERMS > 1 && p + TERMS <= at->k; p += TERMS, ahead += 64 / sizeof *ahead) {
     __builtin_prefetch(ahead, 0, 2); /* a line of the panel that comes next */
     UNROLL
-    for (int u = 0; u < 8; u++, a += a_step, b += b_step) step(rows, cols, a, a_row, b, s, last);
+    for (int u = 0; u < TERMS; u++, a += a_step, b += b_step) step(rows, cols, a, a_row, b, s, last);
   }
+  ROLLED
   for (; p < at->k; p++, a += a_step, b += b_step) step(rows, cols, a, a_row, b, s, last);
   UNROLL
   for (int i = 0; i < rows; i++)

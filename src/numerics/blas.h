@@ -1,0 +1,25 @@
+/* blas.h - what is asked of OpenBLAS and LAPACK in single-precision runs: facts about them, and a decomposition that is
+   only recorded */
+#ifndef MAXLOGIT_NUMERICS_BLAS_H
+#define MAXLOGIT_NUMERICS_BLAS_H
+#include "base/error.h"
+
+/* One thread, from now on. */
+void blas_pin(void);
+/* Names and facts for /code and doctor: library and version; core type. */
+const char *device_blas_config(void);
+const char *device_blas_core(void);
+
+/* Room for decompositions of matrices up to longer x shorter, and what the last one has found. */
+struct decomposition {
+  double *sigma, *left,
+    *right; /* n singular values; with vectors the right ones [n, cols], the left ones [rows, n] */
+  double *work;
+  long work_size;
+  int *integers;
+};
+struct decomposition *decomposition_new(long longer, long shorter);
+void decomposition_free(struct decomposition *);
+/* Of w [rows, cols] in double, without gaps, which is destroyed; n = min(rows, cols). */
+int decompose(struct decomposition *, double *w, long rows, long cols, int vectors, struct error *);
+#endif
