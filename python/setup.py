@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Optional
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -24,10 +25,10 @@ HERE = Path(__file__).resolve().parent
 TOP = next((folder for folder in (HERE / "sources", HERE.parent) if (folder / "configure.ac").is_file()), None)
 
 
-def command(*words: str) -> None:
+def command(*words: str, cwd: Optional[Path] = TOP) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     try:
-        subprocess.run(words, cwd=TOP, check=True, env=environment, stdout=subprocess.DEVNULL)
+        subprocess.run(words, cwd=cwd, check=True, env=environment, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as problem:
         raise SystemExit(
             f"maxlogit: its program cannot be built here ({problem}). `./bootstrap build` in the root folder of the sources "
@@ -39,12 +40,15 @@ def installed(folder: str) -> Path:
     """The folder with bin/maxlogit below which `make install` has put it."""
     if TOP is None:
         raise SystemExit("maxlogit: this folder is without the program's sources: install from the root folder, or an sdist")
+    built = TOP
     if not (TOP / "Makefile").is_file():
         if not (TOP / "configure").is_file():
             command("autoreconf", "-i")
-        command("sh", "./configure", "-q", "--without-cuda", "--without-mpi")
-    command("make", "-s", f"-j{os.cpu_count() or 1}", "install-strip", f"DESTDIR={folder}")
-    return next(Path(folder).rglob("bin/maxlogit")).parent.parent
+        built = Path(folder) / "build"  # the sources stay as they are, to be configured as their owner wants
+        built.mkdir()
+        command("sh", str(TOP / "configure"), "-q", "--without-cuda", "--without-mpi", cwd=built)
+    command("make", "-s", f"-j{os.cpu_count() or 1}", "install-strip", f"DESTDIR={folder}/stage", cwd=built)
+    return next((Path(folder) / "stage").rglob("bin/maxlogit")).parent.parent
 
 
 class BuildWithProgram(build_py):
@@ -53,6 +57,7 @@ class BuildWithProgram(build_py):
         package = Path(self.build_lib) / "maxlogit"
         with tempfile.TemporaryDirectory() as folder:
             stage = Path(os.environ.get("MAXLOGIT_STAGE") or installed(folder))
+            shutil.rmtree(package / "_program", ignore_errors=True)  # of an earlier build in this folder
             shutil.copy(stage / "lib" / "libmaxlogit.so.1", package)
             # the Python package is beside it already
             shutil.copytree(stage / "share/maxlogit", package / "_program/share/maxlogit", ignore=shutil.ignore_patterns("python"))

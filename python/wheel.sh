@@ -11,26 +11,26 @@ machine=$(uname -m)
 tools="ziglang==0.17.1 scipy-openblas32==0.3.34.481.3 auditwheel==6.8.2 cmake==4.4.5 setuptools wheel==0.48.0"
 sources="zlib hdf5 libmicrohttpd gsl jansson xxhash"
 
+say() { echo "wheel: $*" >&2; }
+
 top=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "${1:-wheel.build}"
 cd "${1:-wheel.build}"
 work=$PWD
+if [ ! -e log.txt ] && [ -n "$(ls -A)" ]; then say "$work is not empty, and not of an earlier call"; exit 1; fi
+case $work in *[!A-Za-z0-9/._+-]*) say "$work: make knows no such letters in a folder's name"; exit 1 ;; esac
 log=$work/log.txt
 cores=$(nproc)
 CC="$work/cc.sh" AR="$work/ar.sh" RANLIB="$work/ar.sh s"
 CFLAGS="-O2 -fPIC -fvisibility=hidden"
 export CC AR RANLIB CFLAGS
 
-say() { echo "wheel: $*" >&2; }
-
-# step NAME: what has been done is not done again
+# step NAME
 step() {
-  [ -e "$work/done.$1" ] && return
   say "$1 ..."
   # in the background, since a function that is tested goes on after an error
   (set -e; "$1") >>"$log" 2>&1 &
   wait $! || { tail -n 30 "$log" >&2; say "$1 failed; all of the output is in $log"; exit 1; }
-  : >"$work/done.$1"
 }
 
 compiler() {
@@ -144,5 +144,9 @@ package() {
   venv/bin/auditwheel show to/*.whl | grep -q "manylinux_$(echo $glibc | tr . _)_$machine"
 }
 
-for part in compiler fetch libraries tree program package; do step $part; done
+for part in compiler fetch libraries; do # of the same versions as before
+  [ -e done.$part ] || step $part
+  : >done.$part
+done
+for part in tree program package; do step $part; done
 echo "$work"/to/*.whl

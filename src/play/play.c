@@ -501,8 +501,10 @@ static void add_word(struct buffer *b, const char *key, const char *value)
   memory_free(word.text);
 }
 
+/* Not where the record goes: a link of a stranger's would make a command that replaces files. */
 static int add_given(void *context, const struct config_entry *x)
 {
+  if (!strcmp(x->key, "record.path") || !strcmp(x->key, "record.overwrite")) return 0;
   if (strcmp(x->origin, "default") && strncmp(x->origin, "preset ", 7) && x->used)
     add_word(context, x->key, x->value);
   return 0;

@@ -171,7 +171,7 @@ START_TEST(errors_are_the_program_s_own)
   ck_assert_int_eq(play_check(), 1);
   ck_assert_ptr_nonnull(strstr(play_warnings(), "muon.momentum has no effect"));
   ck_assert_str_eq(play_warnings(), "");
-  put("[train]\nlr = 0.02 # a comment\n[model]\nlayers = 1\n");
+  put("[train]\nlr = 0.02 # a comment\n[model]\nlayers = 1\n[record]\npath = mine.h5\noverwrite = 1\n");
   const int run = play_new();
   ck_assert_int_eq(play_layers(run), 1);
   ck_assert_str_eq(play_command(run), "maxlogit run model.layers=1 train.lr=0.02");
