@@ -136,8 +136,8 @@ class StepFigure extends Figure {
   }
 }
 const titleOf = about => (about.long_name.length < 40 ? about.long_name : about.name) + (about.unit !== "1" ? ", " + about.unit : "")
-/* The loss after a tenth of the shown steps: the first steps would hide all others. */
-const settled = list => Math.max(...list.map(c => c.m[Math.ceil(c.m.length / 10)]).filter(Number.isFinite))
+/* The largest loss after a tenth of the shown steps: the first steps would hide all others. */
+const settled = list => Math.max(...list.flatMap(c => c.m.slice(Math.ceil(c.m.length / 10))).filter(Number.isFinite))
 
 /* Max logits of every head of every arm (its first seed), as colors. */
 class MapFigure extends Figure {
@@ -147,13 +147,12 @@ class MapFigure extends Figure {
     this.heat = new Heat(this.canvas, this.output, () => this.describe())
   }
   describe() {
-    const d = {s: [], n: [], v: [], w: 1}
-    for (const arm of this.page.arms) {
-      const x = arm.runs[0]?.series.get("attn/max_logit")
-      if (!x || !x.s.length) continue
-      const {s, w, points} = rowsOf(x, Infinity)
-      if (s.length > d.s.length) d.s = s, d.w = w
-      x.v.forEach((v, k) => { d.n.push(arm.short + " " + placeName(x, k)); d.v.push(points(v, Math.max)) })
+    const known = this.page.arms.map(arm => [arm, arm.runs[0]?.series.get("attn/max_logit")]).filter(([, x]) => x?.s.length)
+    const all = [...new Set(known.flatMap(([, x]) => x.s))].sort((a, b) => a - b), {s, w, points} = rowsOf({s: all}, Infinity), d = {s, w, n: [], v: []}
+    for (const [arm, x] of known) {
+      let row = 0
+      const rows = all.map(step => x.s[row] === step ? row++ : -1) // an arm may have other steps
+      x.v.forEach((v, k) => { d.n.push(arm.short + " " + placeName(x, k)); d.v.push(points(rows.map(i => v[i] ?? NaN), (a, b) => a >= b || Number.isNaN(b) ? a : b)) })
     }
     return d.n.length ? {d, log: true} : {text: "No values yet."}
   }
