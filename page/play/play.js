@@ -250,7 +250,9 @@ async function askDesk() {
   layout()
   showLesson()
   const {bits, reference, level} = await desk.ask("doctor")
-  byId("bits").textContent = `Bits: ${bits}, ` + (bits === reference ? "equal to the reference of maxlogit doctor" : `not the reference ${reference}: this browser's arithmetic differs`) + ` (kernels: ${level}).`
+  const same = bits === reference
+  byId("same").textContent = same ? "These commands give the same bits:" : "These commands give the same runs up to rounding:"
+  byId("bits").textContent = `Bits: ${bits}, ` + (same ? "equal to the reference of maxlogit doctor: this browser computes exactly what the program computes" : `not the reference ${reference}: this browser's arithmetic differs`) + ` (kernels: ${level}).`
 }
 
 makeFigures()
