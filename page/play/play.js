@@ -126,7 +126,7 @@ function draw() {
 }
 function swatch(i) {
   const s = element("i", {className: "swatch"})
-  s.style.background = colours[i]
+  s.style.background = `var(--${colours[i]})`
   return s
 }
 function drawArm(arm) {
@@ -178,7 +178,7 @@ function armRow(arm, i) {
   arm.wrong = element("p", {className: "wrong"})
   arm.wrong.setAttribute("role", "alert")
   const li = element("li", {}, element("div", {className: "row"}, select, own, csv, remove), arm.status, arm.wrong)
-  li.style.borderLeftColor = colours[i]
+  li.style.borderLeftColor = `var(--${colours[i]})`
   return li
 }
 async function saveRuns(arm) {
