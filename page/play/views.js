@@ -247,7 +247,7 @@ class SpectrumFigure extends HeadFigure {
     this.curves = new Curves(this.canvas, this.output, this.view, () => this.describe(), () => this.draw())
   }
   describe() {
-    const list = this.answers.map(x => ({label: this.called(x), colour: colours[x.a], dash: [], thick: 2, w: 1, s: [...x.values].map((_, i) => i + 1), m: [...x.values]}))
+    const list = this.answers.map((x, i, all) => ({label: this.called(x), colour: colours[x.a], dash: [], thick: 2 * (all.length - i), w: 1, s: [...x.values].map((_, i) => i + 1), m: [...x.values]}))
     return {list, logy: true, floor: 1e-4, title: "singular value", titlex: "rank", last: Math.max(2, ...list.map(x => x.s.length))}
   }
   draw() {
