@@ -3,7 +3,7 @@
 
 const byId = id => document.getElementById(id)
 const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim()
-const inked = colour => colour === "ink" ? css("ink") : colour
+const inked = colour => colour.startsWith("#") ? colour : css(colour) // or the name of a variable of the style
 const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]]
 const short = (x, digits) => x === null || x === undefined ? "" : Number.isNaN(x) ? "NaN" : !Number.isFinite(x) ? (x > 0 ? "∞" : "-∞") :
   x !== 0 && (Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6) ? x.toExponential(2) : String(+x.toPrecision(digits || 4))
@@ -104,6 +104,8 @@ function drawCurves(c, width, height, o) {
   })
   if (!(low <= high)) low = logy ? 0.1 : 0, high = 1
   if (o.ceiling > low) high = Math.min(high, o.ceiling)
+  for (const [value] of o.lines || []) // room for the text above a line
+    if (value > low && value <= (logy ? 1.1 * high : high + 0.1 * (high - low))) high = Math.max(high, logy ? value * (high / low) ** 0.1 : value + (high - low) * 0.1)
   if (logy) { low = Math.max(low, Math.min(o.floor || 0, high / 2)); if (high / low < 1.01) low /= 1.1, high *= 1.1; low /= 1.05; high *= 1.05 }
   else { const room = (high - low || Math.abs(high) || 1) * 0.05; low -= room; high += room }
   const left = 72, right = width - 12, top = 12, bottom = height - 34
@@ -179,6 +181,11 @@ function drawCurves(c, width, height, o) {
   c.textBaseline = "bottom"
   for (const [value, text] of o.lines || []) {
     c.beginPath(); c.moveTo(left, y.at(value)); c.lineTo(right, y.at(value)); c.stroke()
+    c.fillStyle = css("paper")
+    c.globalAlpha = 0.8
+    c.fillRect(left + 2, y.at(value) - 17, c.measureText(text).width + 4, 16)
+    c.globalAlpha = 1
+    c.fillStyle = css("soft")
     c.fillText(text, left + 4, y.at(value) - 2)
   }
   c.setLineDash([])

@@ -98,6 +98,7 @@ const calls = {
     return {series, steps: x.play_steps(run), settings: read(x.play_settings(run)), command: read(x.play_command(run)), warnings: read(x.play_warnings())}
   },
   go(flag) {
+    if (!run) return // the error of start stays the last
     if (flag && !going) channel.port2.postMessage(0)
     going = flag
   },
@@ -110,7 +111,7 @@ const calls = {
     write(word)
     if (!x.play_change(run)) failed()
     sent = []
-    return {settings: read(x.play_settings(run)), command: read(x.play_command(run)), steps: x.play_steps(run)}
+    return {settings: read(x.play_settings(run)), command: read(x.play_command(run)), ...news()[0]}
   },
   attention(layer, head) {
     const p = x.play_attention(run, layer, head), n = x.play_context(run)

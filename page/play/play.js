@@ -33,9 +33,8 @@ function keep() { history.replaceState(null, "", link()) }
 /* --- runs ---------------------------------------------------------------------------------------------------- */
 const armOf = text => { const [preset, ...own] = wordsOf(text); return {preset, own: own.join(" ")} }
 function textsOf({arms, set, seeds}) {
-  const first = Math.trunc(valueIn(set, "train.seed")) || 1
   return arms.map(text => {
-    const {preset, own} = armOf(text)
+    const {preset, own} = armOf(text), first = Math.trunc(valueIn(own, "train.seed") ?? valueIn(set, "train.seed")) || 1
     return Array.from({length: seeds}, (_, i) => ({seed: first + i, text: [`preset=${preset}`, set, own, ...seeds > 1 ? [`train.seed=${first + i}`] : []].filter(x => x).join(" ")}))
   })
 }
@@ -89,7 +88,7 @@ async function continued(before, state) {
   const runs = page.arms.flatMap(a => a.runs), same = key => JSON.stringify(before[key]) === JSON.stringify(state[key])
   if (!same("arms") || !same("seeds") || same("set") || runs.some(r => r.state === "failed")) return false
   const old = wordsOf(before.set), now = wordsOf(state.set), fresh = now.filter(w => !old.includes(w))
-  if (!fresh.length || old.some(w => !now.some(x => keyOf(x) === keyOf(w))) || !fresh.every(w => rows.get(keyOf(w))?.resume)) return false
+  if (!fresh.length || fresh.some(w => page.arms.some(a => valueIn(a.own, keyOf(w)) !== undefined)) || old.some(w => !now.some(x => keyOf(x) === keyOf(w))) || !fresh.every(w => rows.get(keyOf(w))?.resume)) return false
   try { for (const word of fresh) await Promise.all(runs.map(r => r.change(word))) } catch { return false }
   go()
   return true
@@ -127,7 +126,7 @@ function draw() {
 }
 function swatch(i) {
   const s = element("i", {className: "swatch"})
-  s.style.background = colours[i]
+  s.style.background = `var(--${colours[i]})`
   return s
 }
 function drawArm(arm) {
@@ -141,11 +140,12 @@ function drawArm(arm) {
   arm.status.className = failed || run.state === "diverged" || run.state === "blown-up" ? "wrong" : "soft"
 }
 function drawCommands() {
-  const {seeds} = page.state, first = page.arms[0]?.runs[0]
+  const {seeds} = page.state, firsts = page.arms.map(a => a.runs[0]).filter(r => r?.command)
+  const of = key => [...new Set(firsts.map(r => key === "train.seed" ? r.seed : r.setting(key)))].join(" or ") // arms may differ
   byId("command").textContent = page.arms.map(a => a.runs[0]?.command).filter(x => x).join("\n")
-  byId("regime").textContent = first?.command ? `${first.setting("model.layers")} layers, width ${first.setting("model.width")}, ${first.setting("model.heads")} heads, context ${first.setting("model.context")}, ` +
-    `batch ${first.setting("train.batch")}, learning rate ${first.setting("train.lr")} (${first.setting("train.schedule")}), weight decay ${first.setting("train.weight_decay")}, data ${first.setting("data")}. ` +
-    (seeds > 1 ? `Seeds ${first.seed} to ${first.seed + seeds - 1}: the commands show the first. Lines are means over seeds (of logits geometric means), bands their 95 % intervals (Student's t).` : "One seed: raise Seeds before you conclude anything.") : ""
+  byId("regime").textContent = firsts.length ? `${of("model.layers")} layers, width ${of("model.width")}, ${of("model.heads")} heads, context ${of("model.context")}, ` +
+    `batch ${of("train.batch")}, learning rate ${of("train.lr")} (${of("train.schedule")}), weight decay ${of("train.weight_decay")}, data ${of("data")}. ` +
+    (seeds > 1 ? `${seeds} seeds from ${of("train.seed")} on: the commands show the first. Lines are means over seeds (of logits geometric means), bands their 95 % intervals (Student's t).` : "One seed: raise Seeds before you conclude anything.") : ""
 }
 
 /* --- the parts of the page ------------------------------------------------------------------------------------- */
@@ -178,11 +178,11 @@ function armRow(arm, i) {
   arm.wrong = element("p", {className: "wrong"})
   arm.wrong.setAttribute("role", "alert")
   const li = element("li", {}, element("div", {className: "row"}, select, own, csv, remove), arm.status, arm.wrong)
-  li.style.borderLeftColor = colours[i]
+  li.style.borderLeftColor = `var(--${colours[i]})`
   return li
 }
 async function saveRuns(arm) {
-  for (const run of arm.runs) download(`${arm.preset}-seed-${run.seed}.csv`, "text/csv", await run.ask("csv"))
+  for (const run of arm.runs) if (run.count) download(`${arm.preset}-seed-${run.seed}.csv`, "text/csv", await run.ask("csv"))
 }
 function slide(spec) {
   const key = spec[1], value = () => key === "seeds" ? page.state.seeds : valueIn(page.state.set, key) ?? page.arms[0]?.runs[0]?.setting(key) ?? rows.get(key)?.default
@@ -250,7 +250,9 @@ async function askDesk() {
   layout()
   showLesson()
   const {bits, reference, level} = await desk.ask("doctor")
-  byId("bits").textContent = `Bits: ${bits}, ` + (bits === reference ? "equal to the reference of maxlogit doctor" : `not the reference ${reference}: this browser's arithmetic differs`) + ` (kernels: ${level}).`
+  const same = bits === reference
+  byId("same").textContent = same ? "These commands give the same bits:" : "These commands give the same runs up to rounding:"
+  byId("bits").textContent = `Bits: ${bits}, ` + (same ? "equal to the reference of maxlogit doctor: this browser computes exactly what the program computes" : `not the reference ${reference}: this browser's arithmetic differs`) + ` (kernels: ${level}).`
 }
 
 makeFigures()

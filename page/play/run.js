@@ -54,7 +54,7 @@ class Engine {
 class Run extends Engine {
   constructor(text, changed) {
     super(data => this.take(data))
-    Object.assign(this, {text, changed, series: new Map(), list: [], count: 0, steps: 0, state: "starting", rate: 0, error: "", messages: new Set(), settings: {}})
+    Object.assign(this, {text, changed, series: new Map(), list: [], count: 0, steps: 0, state: "starting", rate: 0, error: "", messages: new Set(), settings: {}, sums: {}})
     this.ready = this.ready.then(() => this.call("start", text)).then(begun => {
       this.list = begun.series.map(x => ({...x, s: [], v: Array.from({length: x.width}, () => [])}))
       for (const x of this.list) this.series.set(x.name, x)
@@ -70,7 +70,7 @@ class Run extends Engine {
     this.changed()
   }
   take({rows, count, steps, state, rate, broken}) {
-    if (broken) this.state = "failed", this.error = broken
+    if (broken && this.state !== "failed") this.state = "failed", this.error = broken
     for (const [i, s, v] of rows || []) {
       const x = this.list[i]
       for (const step of s) x.s.push(step)
@@ -84,8 +84,9 @@ class Run extends Engine {
   async change(text) {
     const now = await this.ask("change", text)
     for (const x of this.list) x.s = [], x.v = x.v.map(() => [])
+    this.sums = {}
     this.tell(now)
-    if (this.count < this.steps) this.state = "running"
+    this.take(now)
   }
   note(text) { for (const line of text.trim().split("\n")) this.messages.add(line.replace(/^.*command line: /, "")) }
   setting(key) { return this.settings[key] }

@@ -1,7 +1,7 @@
 /* views.js - the figures: curves over steps, the map of heads, attention and spectra */
 "use strict"
 
-const colours = ["#D55E00", "#0072B2", "#009E73", "#CC79A7"] // one per arm; they differ for color-blind eyes (Okabe and Ito)
+const colours = ["arm0", "arm1", "arm2", "arm3"] // variables of the style
 const student = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365] // 97.5 % points for 1 to 7 degrees of freedom
 const range = {from: null, to: null, cursor: null} // all curves over steps show the same steps
 const element = (tag, properties, ...children) => { const e = Object.assign(document.createElement(tag), properties); e.append(...children); return e }
@@ -9,9 +9,9 @@ const element = (tag, properties, ...children) => { const e = Object.assign(docu
 /* axis: the title of the y axis; floor: of its log; best: which head is drawn thick. */
 const overSteps = [
   {id: "logits", series: ["attn/max_logit"], title: "Max logit of every head", log: true, floor: 0.3, best: "largest",
-    note: "The largest attention score before the softmax, in each batch. Thin: one head. Thick: the largest of all heads."},
+    note: "The largest attention score before the softmax, in each batch. Thin: one head. Thick: the largest of all heads. Each step of the log axis is a factor. Layers and heads count from 0."},
   {id: "loss", series: ["loss", "val_loss"], title: "Loss", axis: "loss, nat per token",
-    note: "Thin: training loss of each batch. Thick: validation loss. Lower is better."},
+    note: "Thin: training loss of each batch. Thick: validation loss. Lower is better: 1 nat less makes the right token 2.7 times as likely."},
   {id: "entropy", series: ["attn/entropy"], title: "Attention entropy", axis: "entropy, nat", best: "smallest",
     note: "How widely a head spreads its attention. 0: every query attends to one token. Thick: the smallest of all heads."},
   {id: "svd", series: ["head_qk/svd_entropy"], title: "Singular-value entropy", axis: "SVD entropy (1: flat)", best: "smallest",
@@ -69,6 +69,7 @@ function rowsOf(series, upTo) {
 function curvesFor(arms, name, kind, single) {
   const out = [], pick = best[kind] || Math.max
   arms.forEach((arm, a) => {
+    const wide = 2.4 + 2 * (arms.length - 1 - a) // where curves coincide, those of earlier arms show at both sides
     const runs = arm.runs.filter(r => r.series.get(name)?.s.length)
     const common = Math.min(...arm.runs.map(r => r.state === "running" || r.state === "starting" ? r.count : Infinity))
     const look = {colour: colours[a], dash: []}
@@ -81,8 +82,8 @@ function curvesFor(arms, name, kind, single) {
     })
     const many = runs.length && runs[0].series.get(name).width > 1
     const label = arm.short + (many ? ", " + kind : "") + (single ? " " + single : "")
-    if (extremes.length === 1) out.push({...look, label, ...extremes[0], thick: name === "loss" ? 1 : 2.4, alpha: name === "loss" ? 0.6 : 1})
-    else if (extremes.length) out.push({...look, label, ...bandOf(extremes, isGeometric(name), student), thick: name === "loss" ? 1 : 2.4})
+    if (extremes.length === 1) out.push({...look, label, ...extremes[0], thick: name === "loss" ? 1 : wide, alpha: name === "loss" ? 0.6 : 1})
+    else if (extremes.length) out.push({...look, label, ...bandOf(extremes, isGeometric(name), student), thick: name === "loss" ? 1 : wide})
   })
   return out
 }
@@ -136,8 +137,8 @@ class StepFigure extends Figure {
   }
 }
 const titleOf = about => (about.long_name.length < 40 ? about.long_name : about.name) + (about.unit !== "1" ? ", " + about.unit : "")
-/* The loss after a tenth of the shown steps: the first steps would hide all others. */
-const settled = list => Math.max(...list.map(c => c.m[Math.ceil(c.m.length / 10)]).filter(Number.isFinite))
+/* The largest loss after a tenth of the shown steps: the first steps would hide all others. */
+const settled = list => Math.max(...list.flatMap(c => c.m.slice(Math.ceil(c.m.length / 10))).filter(Number.isFinite))
 
 /* Max logits of every head of every arm (its first seed), as colors. */
 class MapFigure extends Figure {
@@ -147,13 +148,12 @@ class MapFigure extends Figure {
     this.heat = new Heat(this.canvas, this.output, () => this.describe())
   }
   describe() {
-    const d = {s: [], n: [], v: [], w: 1}
-    for (const arm of this.page.arms) {
-      const x = arm.runs[0]?.series.get("attn/max_logit")
-      if (!x || !x.s.length) continue
-      const {s, w, points} = rowsOf(x, Infinity)
-      if (s.length > d.s.length) d.s = s, d.w = w
-      x.v.forEach((v, k) => { d.n.push(arm.short + " " + placeName(x, k)); d.v.push(points(v, Math.max)) })
+    const known = this.page.arms.map(arm => [arm, arm.runs[0]?.series.get("attn/max_logit")]).filter(([, x]) => x?.s.length)
+    const all = [...new Set(known.flatMap(([, x]) => x.s))].sort((a, b) => a - b), {s, w, points} = rowsOf({s: all}, Infinity), d = {s, w, n: [], v: []}
+    for (const [arm, x] of known) {
+      let row = 0
+      const rows = all.map(step => x.s[row] === step ? row++ : -1) // an arm may have other steps
+      x.v.forEach((v, k) => { d.n.push(arm.short + " " + placeName(x, k)); d.v.push(points(rows.map(i => v[i] ?? NaN), (a, b) => a >= b || Number.isNaN(b) ? a : b)) })
     }
     return d.n.length ? {d, log: true} : {text: "No values yet."}
   }
@@ -247,7 +247,7 @@ class SpectrumFigure extends HeadFigure {
     this.curves = new Curves(this.canvas, this.output, this.view, () => this.describe(), () => this.draw())
   }
   describe() {
-    const list = this.answers.map(x => ({label: this.called(x), colour: colours[x.a], dash: [], thick: 2, w: 1, s: [...x.values].map((_, i) => i + 1), m: [...x.values]}))
+    const list = this.answers.map((x, i, all) => ({label: this.called(x), colour: colours[x.a], dash: [], thick: 2 * (all.length - i), w: 1, s: [...x.values].map((_, i) => i + 1), m: [...x.values]}))
     return {list, logy: true, floor: 1e-4, title: "singular value", titlex: "rank", last: Math.max(2, ...list.map(x => x.s.length))}
   }
   draw() {

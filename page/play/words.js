@@ -7,17 +7,17 @@ const round = (x, digits = 3) => x >= 100 && x < 1e5 ? String(Math.round(x)) : s
 /* A summary of a series that grows: begun by first(), continued with each new row by add(summary, series, row). */
 function summed(run, name, first, add) {
   const x = run.series.get(name)
-  run.sums ??= {}
   let sum = run.sums[name]
-  if (!sum || x && sum.rows > x.s.length) sum = run.sums[name] = {rows: 0, ...first()}
+  if (!sum) sum = run.sums[name] = {rows: 0, ...first()}
   if (x) for (; sum.rows < x.s.length; sum.rows++) add(sum, x, sum.rows)
   return sum
 }
 
-/* Of one run: its largest max logit, where, and where it passed the limit first. */
-const logitsOf = run => summed(run, "attn/max_logit", () => ({peak: -Infinity, head: 0, step: 0, passed: null, passedBy: 0}), (sum, x, i) => x.v.forEach((v, k) => {
+/* Of one run: its largest max logit, where, where it passed the limit first, and the largest after the first row, where a clip can have acted. */
+const logitsOf = run => summed(run, "attn/max_logit", () => ({peak: -Infinity, head: 0, step: 0, passed: null, passedBy: 0, later: -Infinity}), (sum, x, i) => x.v.forEach((v, k) => {
   if (v[i] > sum.peak) sum.peak = v[i], sum.head = k, sum.step = x.s[i]
   if (sum.passed === null && v[i] > limit) sum.passed = x.s[i], sum.passedBy = k
+  if (i && v[i] > sum.later) sum.later = v[i]
 }))
 const clipsOf = run => summed(run, "qk_clip/gamma", () => ({clips: 0}), (sum, x, i) => { for (const v of x.v) if (v[i] < 1) sum.clips++ }).clips
 
@@ -41,8 +41,11 @@ function armSentence(arm) {
   const broken = failures.length ? " " + (runs.length > 1 ? failures.length + " of " + runs.length + " runs " : "The run ") + (failures[0].state === "diverged" ? "diverged: its numbers are no longer finite." : "blew up: its loss rose for good.") : ""
   const passed = all.filter(x => x.passed !== null).length, tau = arm.tau
   if (tau && isClipped(run)) {
-    const clips = mean(runs.map(clipsOf))
-    return (clips ? `QK-Clip holds every head near ${tau} (largest: ${round(peak)}).` : `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).`) + broken
+    const acted = runs.some(clipsOf), later = Math.max(...all.map(x => x.later))
+    return (!acted && peak <= tau ? `no head has reached QK-Clip's threshold of ${tau} yet (largest: ${round(peak)}).` :
+      !acted || later === -Infinity ? `a head passed QK-Clip's threshold of ${tau} before a clip could act (largest: ${round(peak)}).` :
+      later > 2 * tau ? `QK-Clip does not hold: the largest score is ${round(later)}, its threshold is ${tau}.` :
+      `QK-Clip holds every head at or below about ${tau} (largest${peak > later ? " after the first step" : ""}: ${round(later)}).`) + broken
   }
   if (runs.length > 1) return (passed ? `in ${passed} of ${runs.length} seeds a head passed ${limit}` : `no head passed ${limit} in ${runs.length} seeds`) + ` (largest: ${round(peak)}).` + broken
   if (passed) return `${headName(run, first.passedBy)} passed ${limit} at step ${first.passed}` + (first.peak > 1.1 * limit ? `; the largest score is ${round(first.peak)}.` : ".") + broken
@@ -55,10 +58,11 @@ function lossSentence(all) {
   const arms = all.filter(arm => soundOf(arm).length), sound = arms.map(soundOf)
   const step = Math.min(...sound.flat().map(r => r.series.get("val_loss")?.s.at(-1) ?? 0)), known = sound.map(runs => mean(runs.map(r => lossOf(r, step))))
   if (arms.length < 2 || !(step > 0) || !known.every(Number.isFinite)) return ""
-  const at = sound.flat().every(r => r.done) ? "The" : `At step ${step} the`, spread = Math.max(...known) - Math.min(...known)
-  if (spread < 0.0005) return `${at} losses are equal (${known[0].toFixed(2)} nat).`
-  return arms.length === 2 ? `${at} loss differs by ${spread.toFixed(spread < 0.095 ? 3 : 2)} (${known.map(x => x.toFixed(2)).join(" and ")} nat).` :
-    (at === "The" ? "Losses: " : `Losses at step ${step}: `) + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(2)}`).join(", ") + " nat."
+  const ended = sound.flat().every(r => r.done && r.series.get("val_loss").s.at(-1) === step), spread = Math.max(...known) - Math.min(...known)
+  const whole = all.every(arm => soundOf(arm).length === arm.runs.length), low = known.indexOf(Math.min(...known)), digits = spread < 0.005 ? 4 : 3 // enough to differ
+  if (whole && spread < 0.0005) return `${ended ? "The" : `At step ${step} the`} losses are equal (${known[0].toFixed(3)} nat).`
+  if (whole && arms.length === 2) return `${ended ? "The" : `At step ${step} the`} loss of ${arms[low].label} is lower by ${spread.toFixed(digits)} nat (${known[low].toFixed(digits)} against ${known[1 - low].toFixed(digits)}).`
+  return `Losses${ended ? "" : ` at step ${step}`}: ` + arms.map((arm, i) => `${arm.label} ${known[i].toFixed(digits)}` + (sound[i].length < arm.runs.length ? ` (${sound[i].length} of ${arm.runs.length} seeds)` : "")).join(", ") + " nat."
 }
 
 /* [[arm or null, sentence]] */
