@@ -1,18 +1,17 @@
 """The default page in a headless Firefox, over Marionette. firefox.py PAGE FOLDER"""
 import json, os, socket, subprocess, sys, time
 
-page, folder = os.path.realpath(sys.argv[1]), sys.argv[2]
-with socket.socket() as s:  # a free port
-    s.bind(("127.0.0.1", 0))
-    port = s.getsockname()[1]
-profile = folder + "/firefox"
-os.mkdir(profile)
-open(profile + "/user.js", "w").write(f'user_pref("marionette.port", {port});\n')
-firefox = subprocess.Popen(["firefox-esr", "--headless", "--marionette", "--no-remote", "--profile", profile], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-class Session:
+class Firefox:
     """Messages are LENGTH:JSON."""
-    def __init__(self):
+    def __init__(self, folder):
+        with socket.socket() as s:  # a free port
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        profile = folder + "/firefox"
+        os.mkdir(profile)
+        open(profile + "/user.js", "w").write(f'user_pref("marionette.port", {port});\n')
+        self.process = subprocess.Popen(["firefox-esr", "--headless", "--marionette", "--no-remote", "--profile", profile],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 60
         while True:
             try: self.socket = socket.create_connection(("127.0.0.1", port), timeout=120)
@@ -43,22 +42,27 @@ class Session:
         return value
     def value(self, expression):
         return self.call("WebDriver:ExecuteScript", script="return " + expression, args=[])["value"]
+    def go(self, url):
+        self.call("WebDriver:Navigate", url="about:blank")
+        self.call("WebDriver:Navigate", url=url)
+    def close(self):
+        self.process.kill()
+        self.process.wait()
 
-status = 1
-try:
-    session = Session()
-    session.call("WebDriver:Navigate", url="file://" + page)
-    end = time.monotonic() + 240
-    while time.monotonic() < end:
-        text = session.value("document.body.innerText")
-        if text.count("finished, step 600 of 600") == 2 and "equal to the reference" in text: break
-        time.sleep(0.5)
-    for word in ("muon: head 0 of layer 1 passed 100 at step 430", "QK-Clip holds every head at or below about 30", "equal to the reference"):
-        if word not in text: print(f"FAIL: firefox: no '{word}' in: {text[:1500]}")
-    status = 0 if "passed 100 at step 430" in text and "equal to the reference" in text else 1
-except (OSError, EOFError, RuntimeError) as problem:
-    print("FAIL: firefox:", problem)
-finally:
-    firefox.kill()
-    firefox.wait()
-sys.exit(status)
+def main():
+    try: session = Firefox(sys.argv[2])
+    except (OSError, EOFError, RuntimeError) as problem: return print("FAIL: firefox:", problem) or 1
+    try:
+        session.go("file://" + os.path.realpath(sys.argv[1]))
+        end = time.monotonic() + 240
+        while time.monotonic() < end:
+            text = session.value("document.body.innerText")
+            if text.count("finished, step 600 of 600") == 2 and "equal to the reference" in text: break
+            time.sleep(0.5)
+        missing = [word for word in ("muon: head 0 of layer 1 passed 100 at step 430", "QK-Clip holds every head at or below about 30",
+                                     "equal to the reference") if word not in text]
+        for word in missing: print(f"FAIL: firefox: no '{word}' in: {text[:1500]}")
+        return bool(missing)
+    finally: session.close()
+
+if __name__ == "__main__": sys.exit(main())
