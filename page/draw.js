@@ -247,7 +247,7 @@ class Curves {
     this.output.replaceChildren(...this.view.cursor === null || !o.list.length ? [] : this.values(c, o))
     this.canvas.setAttribute("aria-label", o.title + " over steps " + short(x.low) + " to " + short(x.high, 6) + ", " + o.list.length + " curves, values " + short(y.low) + " to " + short(y.high))
   }
-  /* The line at the cursor, and what it crosses. */
+  /* The line at the cursor, and the curves that it crosses. */
   values(c, o) {
     const plot = this.plot, cursor = this.view.cursor, p = plot.x.at(cursor)
     c.strokeStyle = css("soft")

@@ -1,6 +1,6 @@
 """The package carries the program, so a wheel is one of this kind of machine.
 
-Program, library, scripts of figures and the page come from what `make install` writes: below MAXLOGIT_STAGE, or else from
+Program, library, scripts of figures and the page are the files that `make install` writes: below MAXLOGIT_STAGE, or else from
 the sources around this folder, which are configured and built if need be. Of an sdist they are in its folder `sources`.
 """
 

@@ -8,7 +8,6 @@ set -eu
 
 glibc=2.28
 machine=$(uname -m)
-tools="ziglang==0.17.1 scipy-openblas32==0.3.34.481.3 auditwheel==6.8.2 cmake==4.4.5 setuptools wheel==0.48.0"
 sources="zlib hdf5 libmicrohttpd gsl jansson xxhash"
 
 say() { echo "wheel: $*" >&2; }
@@ -17,8 +16,9 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "${1:-wheel.build}"
 cd "${1:-wheel.build}"
 work=$PWD
+tools="ziglang==$(sed -n 's/^zig=//p' "$top/bootstrap") scipy-openblas32==0.3.34.481.3 auditwheel==6.8.2 cmake==4.4.5 setuptools wheel==0.48.0"
 if [ ! -e log.txt ] && [ -n "$(ls -A)" ]; then say "$work is not empty, and not of an earlier call"; exit 1; fi
-case $work in *[!A-Za-z0-9/._+-]*) say "$work: make knows no such letters in a folder's name"; exit 1 ;; esac
+case $work in *[!A-Za-z0-9/._+-]*) say "$work: the name of a folder may have letters, digits and . _ + - only"; exit 1 ;; esac
 log=$work/log.txt
 cores=$(nproc)
 CC="$work/cc.sh" AR="$work/ar.sh" RANLIB="$work/ar.sh s"
@@ -76,7 +76,7 @@ libraries() {
     (cd "$(from $name)" && { [ -x configure ] || autoreconf -i; } && ./configure -q --prefix="$prefix" --disable-shared --enable-static \
       --disable-https --disable-doc --disable-examples --disable-curl && make -s -j"$cores" && make -s install)
   done
-  # of GSL the parts that hold what is called: all of it takes six minutes
+  # the parts of GSL that are called: all of it takes six minutes
   parts="gsl utils sys err block vector matrix permutation sort statistics fit complex poly specfunc rng randist cdf"
   (
     set -e
@@ -132,9 +132,9 @@ package() {
   mkdir -p "$stage/share/maxlogit/fonts" "$stage/share/maxlogit/licenses"
   cp font/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf "$stage/share/maxlogit/fonts"
   cp font/usr/share/doc/fonts-dejavu-core/copyright "$stage/share/maxlogit/licenses/DejaVu.txt"
-  for name in zlib hdf5 libmicrohttpd gsl jansson xxHash; do
-    text=$(find "$(from $name)" -maxdepth 1 -iname 'COPYING' -o -maxdepth 1 -iname 'LICENSE*' | sort | head -n 1)
-    cp "$text" "$stage/share/maxlogit/licenses/$name.txt"
+  for folder in sources/*/; do
+    text=$(find "$folder" -maxdepth 1 \( -iname 'COPYING' -o -iname 'LICENSE*' \) | sort | head -n 1)
+    cp "$text" "$stage/share/maxlogit/licenses/$(basename "$folder").txt"
   done
   cat venv/lib/python3*/site-packages/scipy_openblas32*.dist-info/licenses/LICENSE* >"$stage/share/maxlogit/licenses/OpenBLAS.txt"
   cp -RL tree/python wheel

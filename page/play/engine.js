@@ -1,5 +1,5 @@
 /* engine.js - runs in a Web Worker: one WebAssembly module with one run. A message {id, call, args} gets {id, value} or
-   {id, error}. While a run trains, {rows, ...} reports what is new. */
+   {id, error}. While a run trains, {rows, ...} reports the news. */
 "use strict"
 
 let x = null, run = 0, going = false, sent = [], printed = ""
@@ -41,7 +41,7 @@ function write(text) {
   bytes().set(coded, p)
 }
 const numbers = (Type, p, n) => new Type(x.memory.buffer, p, n).slice()
-/* What the module printed before it ended, or the message of the error. */
+/* The module's output before it ended, or the message of the error. */
 const said = e => printed.trim() || e.message
 const failed = () => { throw new Error(read(x.play_error())) }
 

@@ -18,7 +18,7 @@ const lessons = [
       "Here both optimizers train the same model at one learning rate, and both explode.",
       "The comparison decides the answer: at updates of equal spectral norm Muon's max logits were 12.1 times Adam's, at an equal root mean square 0.47 times (experiment 06, learning rate 0.03).",
       "With each optimizer at its own best rate, near 0.006, the ratio was 1.08 with an interval from 0.96 to 1.23.",
-      "So a comparison at one rate says little: tune both first."],
+      "So a comparison at one rate means little: tune both first."],
     question: "Move the learning rate down to 0.006: which optimizer has the higher logits there, and do they explode?",
     answer: "At 0.006 the largest scores are near 13 (Muon) and 21 (Adam), and neither explodes. At the best rates nothing exploded over 10 000 steps either (experiment 15)."},
   {title: "QK-Clip and its tug of war", key: "qk_clip.tau", view: ["logits", "clips", "loss"],

@@ -55,7 +55,7 @@ function go() {
   byId("pause").textContent = page.playing ? "Pause" : "Continue"
 }
 
-/* "" or what is wrong with a text. A model that does not fit ends the module: then another takes its place. */
+/* "", or the error in a text. A model that does not fit ends the module: then another takes its place. */
 async function wrongIn(text) {
   const engine = checker ??= new Engine(() => {})
   try { return await engine.ask("check", text) } catch (e) {
@@ -239,7 +239,7 @@ function listen() {
   matchMedia("(prefers-color-scheme: dark)").onchange = redraw
 }
 
-/* What is not needed for the first curves: option rows, then the check of bits. */
+/* Not needed for the first curves: option rows, then the check of bits. */
 async function askDesk() {
   options = await desk.ask("options")
   rows = new Map(options.sections.flatMap(s => s.keys.map(k => [(s.prefix ? s.prefix + "." : "") + k.name, k])))

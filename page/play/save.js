@@ -9,7 +9,7 @@ function download(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(url), 60000)
 }
 
-/* What draw.js uses of a canvas' context, as SVG. */
+/* The part of a canvas' context that draw.js uses, as SVG. */
 class Svg {
   constructor(width, height) {
     Object.assign(this, {width, height, out: [], path: "", open: 0, clips: 0, stack: [], globalAlpha: 1, lineWidth: 1, dash: [], turn: "",

@@ -68,5 +68,5 @@ function lossSentence(all) {
 /* [[arm or null, sentence]] */
 const sentencesOf = arms => [...arms.map(arm => [arm, armSentence(arm)]), [null, lossSentence(arms)]].filter(x => x[1])
 
-/* What a screen reader hears again only if it changes: who has started, passed the limit, ended. */
+/* A screen reader repeats this only if it changes: arms that have started, passed the limit, or ended. */
 const turnOf = arms => arms.map(arm => arm.runs.map(r => [r.state, r.count > 0, logitsOf(r).passed !== null, clipsOf(r) > 0]).join()).join(";")

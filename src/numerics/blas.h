@@ -1,5 +1,4 @@
-/* blas.h - what is asked of OpenBLAS and LAPACK in single-precision runs: facts about them, and a decomposition that is
-   only recorded */
+/* blas.h - OpenBLAS and LAPACK in single-precision runs: facts about them, and a decomposition that is only recorded */
 #ifndef MAXLOGIT_NUMERICS_BLAS_H
 #define MAXLOGIT_NUMERICS_BLAS_H
 #include "base/error.h"
@@ -10,7 +9,7 @@ void blas_pin(void);
 const char *device_blas_config(void);
 const char *device_blas_core(void);
 
-/* Room for decompositions of matrices up to longer x shorter, and what the last one has found. */
+/* Room for decompositions of matrices up to longer x shorter, and the result of the last one. */
 struct decomposition {
   double *sigma, *left,
     *right; /* n singular values; with vectors the right ones [n, cols], the left ones [rows, n] */

@@ -1,4 +1,4 @@
-/* isolated.h - what devices of the host share with the one whose memory the host cannot touch */
+/* isolated.h - shared by devices of the host and the one with memory that the host cannot touch */
 #ifndef MAXLOGIT_NUMERICS_ISOLATED_H
 #define MAXLOGIT_NUMERICS_ISOLATED_H
 #include <string.h>

@@ -1,5 +1,5 @@
 /* alone.c - the system as a module in a browser finds it: one thread, one rank, 4 GiB of addresses, no files and no
-   libraries. The headers of other floors say what each function does; of what cannot be asked for here it says so. */
+   libraries. Headers of other floors describe each function. Requests that a browser cannot meet are refused. */
 #include <string.h>
 #include "base/file.h"
 #include "base/limits.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -64,11 +65,11 @@ static int take_warning(const char *line)
 
 const char *play_warnings(void)
 {
-  static char *told;
-  memory_free(told);
-  told = warnings.text;
+  static char *given;
+  memory_free(given);
+  given = warnings.text;
   warnings = (struct buffer){0};
-  return told ? told : "";
+  return given ? given : "";
 }
 
 /* Of a buffer that is used again. */
@@ -93,14 +94,21 @@ static void add_json(struct buffer *b, const char *text)
   buffer_add(b, "\"");
 }
 
+/* One more member of an object, or place of a list. */
+static void add_comma(struct buffer *b)
+{
+  if (b->text[b->length - 1] != '{' && b->text[b->length - 1] != '[') buffer_add(b, ", ");
+}
+
 static void add_json_pair(struct buffer *b, const char *name, const char *text)
 {
+  add_comma(b);
   add_json(b, name);
   buffer_add(b, ": ");
   add_json(b, text);
 }
 
-/* As the other commands print JSON: what is not finite is a text. */
+/* As in the JSON of other commands: numbers that are not finite are texts. */
 static void add_json_number(struct buffer *b, double x)
 {
   char text[32];
@@ -113,7 +121,7 @@ static void add_json_number(struct buffer *b, double x)
 
 /* --- settings ---------------------------------------------------------------------------------------------- */
 
-/* Cuts the word that begins here, up to a blank outside of quotes; returns what follows. */
+/* Cuts the word that begins here, up to a blank outside of quotes; returns the rest. */
 static char *cut_word(char *at)
 {
   int quoted = 0;
@@ -379,16 +387,16 @@ const char *play_describe(int run, int series)
   struct buffer *b = emptied(&p->describe);
   const struct run_facts *f = recorder_facts_of(trainer_recorder(p->trainer));
   buffer_add(b, "{");
-  add_json_pair(b, "name", s.name), buffer_add(b, ", ");
-  add_json_pair(b, "unit", s.unit), buffer_add(b, ", ");
-  add_json_pair(b, "long_name", s.long_name), buffer_add(b, ", ");
-  add_json_pair(b, "definition", s.definition), buffer_add(b, ", ");
-  add_json_pair(b, "axis", axis_names[axis_of(&s)]), buffer_add(b, ", ");
+  add_json_pair(b, "name", s.name);
+  add_json_pair(b, "unit", s.unit);
+  add_json_pair(b, "long_name", s.long_name);
+  add_json_pair(b, "definition", s.definition);
+  add_json_pair(b, "axis", axis_names[axis_of(&s)]);
   add_json_pair(b, "rows", rows[s.axis]);
   buffer_add(b, ", \"width\": %ld, \"layers\": %ld, \"heads\": %ld, \"experts\": %ld, \"places\": [", s.width,
              f->layers, f->heads, f->experts);
   for (int i = 0; axis_of(&s) == PLAY_TENSORS && i < f->tensors; i++) {
-    if (i) buffer_add(b, ", ");
+    add_comma(b);
     add_json(b, f->tensor_names[i]);
   }
   buffer_add(b, "]}");
@@ -403,8 +411,9 @@ const char *play_events(int run)
   struct buffer *b = emptied(&p->events);
   buffer_add(b, "[");
   for (long i = 0; recorder_held_event(trainer_recorder(p->trainer), i, &x); i++) {
-    buffer_add(b, "%s{\"step\": %ld, \"kind\": ", i ? ", " : "", x.step);
-    add_json(b, x.kind);
+    add_comma(b);
+    buffer_add(b, "{\"step\": %ld", x.step);
+    add_json_pair(b, "kind", x.kind);
     buffer_add(b, ", \"layer\": %d, \"head\": %d, \"value\": ", x.layer, x.head);
     add_json_number(b, x.value);
     buffer_add(b, "}");
@@ -486,27 +495,17 @@ const double *play_spectrum(int run, int layer, int head)
 
 /* --- the run as text --------------------------------------------------------------------------------------- */
 
-/* One word for sh. */
-static void add_word(struct buffer *b, const char *key, const char *value)
-{
-  struct buffer word = {0};
-  buffer_add(&word, "%s=", key);
-  config_quote(&word, value);
-  const int plain =
-    strspn(word.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:+,@%") ==
-    word.length;
-  buffer_add(b, plain ? " " : " '");
-  for (const char *c = word.text; *c; c++) buffer_add(b, *c == '\'' ? "'\\''" : "%c", *c);
-  if (!plain) buffer_add(b, "'");
-  memory_free(word.text);
-}
-
 /* Not where the record goes: a link of a stranger's would make a command that replaces files. */
 static int add_given(void *context, const struct config_entry *x)
 {
   if (!strcmp(x->key, "record.path") || !strcmp(x->key, "record.overwrite")) return 0;
-  if (strcmp(x->origin, "default") && strncmp(x->origin, "preset ", 7) && x->used)
-    add_word(context, x->key, x->value);
+  if (!strcmp(x->origin, "default") || !strncmp(x->origin, "preset ", 7) || !x->used) return 0;
+  struct buffer word = {0};
+  buffer_add(&word, "%s=", x->key);
+  config_quote(&word, x->value);
+  buffer_add(context, " ");
+  shell_add(context, word.text);
+  memory_free(word.text);
   return 0;
 }
 
@@ -608,7 +607,7 @@ double play_bytes(int run)
   return bytes;
 }
 
-/* --- what there is to choose from --------------------------------------------------------------------------- */
+/* --- choices ------------------------------------------------------------------------------------------------- */
 
 static void add_key(struct buffer *b, const struct option_row *row)
 {
@@ -616,11 +615,11 @@ static void add_key(struct buffer *b, const struct option_row *row)
   char allowed[512];
   option_allowed(row, allowed, sizeof allowed);
   buffer_add(b, "{");
-  add_json_pair(b, "name", row->name), buffer_add(b, ", ");
-  add_json_pair(b, "type", types[row->type]), buffer_add(b, ", ");
-  add_json_pair(b, "default", row->standard), buffer_add(b, ", ");
-  add_json_pair(b, "allowed", allowed), buffer_add(b, ", ");
-  add_json_pair(b, "unit", row->unit), buffer_add(b, ", ");
+  add_json_pair(b, "name", row->name);
+  add_json_pair(b, "type", types[row->type]);
+  add_json_pair(b, "default", row->standard);
+  add_json_pair(b, "allowed", allowed);
+  add_json_pair(b, "unit", row->unit);
   add_json_pair(b, "help", row->help);
   if (row->type == OPTION_INT || row->type == OPTION_REAL) {
     buffer_add(b, ", \"min\": "), add_json_number(b, row->min);
@@ -629,7 +628,7 @@ static void add_key(struct buffer *b, const struct option_row *row)
   if (row->type == OPTION_CHOICE) {
     buffer_add(b, ", \"choices\": [");
     for (const char *const *c = row->choices; *c; c++) {
-      if (c != row->choices) buffer_add(b, ", ");
+      add_comma(b);
       add_json(b, *c);
     }
     buffer_add(b, "]");
@@ -641,12 +640,13 @@ static void add_key(struct buffer *b, const struct option_row *row)
 static void add_sections(struct buffer *b)
 {
   for (const struct config_section *s = config_sections(); s->rows; s++) {
-    buffer_add(b, "%s{", s == config_sections() ? "" : ", ");
-    add_json_pair(b, "prefix", s->prefix), buffer_add(b, ", ");
+    add_comma(b);
+    buffer_add(b, "{");
+    add_json_pair(b, "prefix", s->prefix);
     add_json_pair(b, "help", s->help);
     buffer_add(b, ", \"plugin\": %s, \"keys\": [", s->is_plugin ? "true" : "false");
     for (const struct option_row *row = s->rows; row->name; row++) {
-      if (row != s->rows) buffer_add(b, ", ");
+      add_comma(b);
       add_key(b, row);
     }
     buffer_add(b, "]}");
@@ -656,15 +656,16 @@ static void add_sections(struct buffer *b)
 static void add_plugins(struct buffer *b)
 {
   for (const char *const *kind = plugin_kinds(); *kind; kind++) {
-    int any = 0;
-    if (kind != plugin_kinds()) buffer_add(b, ", ");
+    add_comma(b);
     add_json(b, *kind);
     buffer_add(b, ": [");
     for (const struct plugin *p = plugin_table(); p->kind; p++) {
       if (strcmp(p->kind, *kind)) continue;
-      buffer_add(b, any++ ? ", {" : "{");
-      add_json_pair(b, "name", p->name), buffer_add(b, ", ");
-      add_json_pair(b, "help", p->help), buffer_add(b, "}");
+      add_comma(b);
+      buffer_add(b, "{");
+      add_json_pair(b, "name", p->name);
+      add_json_pair(b, "help", p->help);
+      buffer_add(b, "}");
     }
     buffer_add(b, "]");
   }
@@ -678,11 +679,13 @@ const char *play_options(void)
   add_sections(&b);
   buffer_add(&b, "], \"presets\": [");
   for (const struct preset *p = presets; p->name; p++) {
-    buffer_add(&b, p == presets ? "{" : ", {");
-    add_json_pair(&b, "name", p->name), buffer_add(&b, ", ");
-    add_json_pair(&b, "help", p->help), buffer_add(&b, ", ");
-    add_json_pair(&b, "settings", p->settings), buffer_add(&b, ", ");
-    add_json_pair(&b, "source", p->source), buffer_add(&b, "}");
+    add_comma(&b);
+    buffer_add(&b, "{");
+    add_json_pair(&b, "name", p->name);
+    add_json_pair(&b, "help", p->help);
+    add_json_pair(&b, "settings", p->settings);
+    add_json_pair(&b, "source", p->source);
+    buffer_add(&b, "}");
   }
   buffer_add(&b, "], \"plugins\": {");
   add_plugins(&b);

@@ -1,5 +1,5 @@
 /* play.h - the simulator for a page or another program: runs in memory, texts in and out
-   Built natively, and as a module of WebAssembly whose exports these functions are. Texts go in through play_room;
+   Built natively, and as a module of WebAssembly that exports these functions. Texts go in through play_room;
    those that come out are UTF-8 and valid until the next call of the same function. Runs are small numbers above 0; 0
    and NULL are errors, which play_error() explains in the program's own words. One thread. */
 #ifndef MAXLOGIT_PLAY_PLAY_H
@@ -12,7 +12,7 @@ const char *play_error(void);
 const char *play_warnings(void);
 
 /* A file in a module, where there are no others: of the room's bytes the first line is its name (data.path), and the
-   rest what is in it. Returns 1. */
+   rest its content. Returns 1. */
 int play_file(int bytes);
 
 /* The text in the room: key=value words, as on the command line, or a configuration file. */

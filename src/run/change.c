@@ -1,4 +1,4 @@
-/* change.c - what may be changed of a run that goes on */
+/* change.c - changes of a run that goes on */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
   struct config_entry x;
-  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign says so */
+  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign refuses it */
   if (x.row->flags & (OPTION_FREE | OPTION_CONTENT) || !strcmp(x.key, "comm.context")) return STATUS_OK;
   const struct train_options *t = config_section(c, "train");
   if (!(x.row->flags & OPTION_EXTEND))
@@ -63,7 +63,7 @@ static int check_live(const struct trainer *t, const char *assignment, struct er
   return STATUS_OK;
 }
 
-/* What follows from other options is made again. */
+/* Options that follow from others are computed again. */
 static void resolve_again(const struct trainer *t)
 {
   struct error e = {0};

@@ -1,4 +1,4 @@
-/* heads.c - what can be looked at of a head while its run is under way: its attention, its singular values */
+/* heads.c - a head's attention and singular values while its run is under way */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 /* Of the first validation sequence. One more pass of attention over values that are the identity leaves its weights. */
 struct heads_look {
-  struct tap tap; /* first: it is told what flows */
+  struct tap tap; /* first: the program calls it */
   struct model *model;
   struct tally tally;
   struct model_program program;

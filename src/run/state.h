@@ -85,7 +85,7 @@ struct trainer {
   size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
   int saves; /* it is time for a checkpoint: where there are ranks, by the clock of rank 0 when they met */
   int halts; /* after the step in hand its report is waited for and a checkpoint written */
-  struct heads_look *heads; /* heads.c; NULL: nobody has looked */
+  struct heads_look *heads; /* heads.c; NULL: before the first look */
   struct error error;       /* of the step in hand */
 };
 

@@ -83,7 +83,7 @@ int recorder_keep(struct recorder *, long last_step, double wall, struct error *
 int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,
                       struct error *);
 
-/* --- reading what is in memory ------------------------------------------------------------------------- */
+/* --- reading the rows in memory ------------------------------------------------------------------------- */
 struct held_series {
   const char *name, *unit, *long_name, *definition;
   enum series_axis axis;

@@ -1,10 +1,17 @@
 """A headless Chromium over its pipe, for tests that look at a page."""
 import base64, json, os, select, subprocess, time
 
+failures = []
+def fail(text):
+    failures.append(text)
+    print("FAIL:", text)
+def check(holds, text):
+    if not holds: fail(text)
+
 class Browser:
     """Chromium over its pipe: JSON with a NUL behind each."""
-    def __init__(self, path, folder, fail):
-        self.folder, self.fail = folder, fail
+    def __init__(self, path, folder):
+        self.folder = folder
         here, there = os.pipe()
         back, forth = os.pipe()
         self.process = subprocess.Popen(
@@ -57,7 +64,7 @@ class Browser:
                 if self.value(expression): return True
             except RuntimeError: pass
             time.sleep(0.05)
-        self.fail(f"in {seconds} s not: {expression}; {self.value('document.body && document.body.innerText')[:300]}")
+        fail(f"in {seconds} s not: {expression}; {self.value('document.body && document.body.innerText')[:300]}")
         return False
     def mouse(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -70,9 +77,9 @@ class Browser:
                          clip={"x": 0, "y": 0, "width": self.value("innerWidth"), "height": height, "scale": 1})
         open(f"{self.folder}/{name}.png", "wb").write(base64.b64decode(shot["data"]))
 
-def begin(path, folder, fail):
+def begin(path, folder):
     for _ in range(3):  # on a machine that is busy it may not come up
-        b = Browser(path, folder, fail)
+        b = Browser(path, folder)
         try:
             b.open()
             return b

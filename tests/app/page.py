@@ -2,15 +2,9 @@
 there is one. page.py PROGRAM FOLDER, which has runs/ (two presets x two seeds), bad/ and live.conf. Pictures stay in FOLDER."""
 import http.client, json, math, os, re, shutil, signal, socket, subprocess, sys, time
 import browser as browsers, page_made
+from browser import check, fail, failures
 
 program, folder = sys.argv[1], sys.argv[2]
-failures = 0
-def fail(text):
-    global failures
-    failures += 1
-    print("FAIL:", text)
-def check(holds, text):
-    if not holds: fail(text)
 def told(text, name):  # what a script of data/ says
     found = re.match(r'take\("%s",(.*)\)\s*\Z' % re.escape(name), text, re.S)
     if not found: fail(f"{name}: no take(): {text[:80]}"); return {}
@@ -94,7 +88,7 @@ if not url:
     text = server.stderr.read()
     check(server.wait() == 2 and "libmicrohttpd" in text and "maxlogit report" in text, f"without a server: {text}")
     print("no libmicrohttpd in this build: serve not tried")
-    sys.exit(failures > 0)
+    sys.exit(bool(failures))
 found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", url)
 check(found, "address: " + url)
 port, token = int(found.group(1)), found.group(2)
@@ -318,7 +312,7 @@ def look(b, url, what):
     check(not wrong, f"{what}: asks for {wrong[:3]}")
 
 def in_browser(path):
-    b = browsers.begin(path, folder, fail)
+    b = browsers.begin(path, folder)
     if not b: return
     try:
         page_made.session(b, page, folder + "/made", fail)
@@ -410,5 +404,5 @@ else:
     print("chromium: not installed, the page was not looked at")
 server.terminate()
 check(server.wait(20) == 0, "serve after SIGTERM")
-print("ok" if not failures else f"{failures} failures")
-sys.exit(failures > 0)
+print("ok" if not failures else f"{len(failures)} failures")
+sys.exit(bool(failures))

@@ -1,4 +1,4 @@
-// bits.mjs MODULE TABLE [PART PARTS]: the rows of tests/bits.txt whose bits the module does not have
+// bits.mjs MODULE TABLE [PART PARTS]: the rows of tests/bits.txt that the module does not reproduce
 import { readFileSync } from 'node:fs'
 import { open } from './module.mjs'
 

@@ -26,7 +26,7 @@ def best(go, value):
 
 with tempfile.TemporaryDirectory() as folder:
     columns = {}
-    b = browser.begin(sys.argv[2] if sys.argv[2:] else "chromium", folder, print)
+    b = browser.begin(sys.argv[2] if sys.argv[2:] else "chromium", folder)
     if b: columns["Chromium"] = best(lambda url: b.go(url, 1280, 900), b.value)
     f = firefox.Firefox(folder)
     try: columns["Firefox"] = best(f.go, f.value)

@@ -1,4 +1,4 @@
-/* check_play.c - play.h in the program's own code: what a page calls in the module */
+/* check_play.c - play.h in the program's own code, as a page calls it in the module */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// A module of WebAssembly under Node, with as much of WASI as it imports: what else it asks for is not there.
+// A module of WebAssembly under Node, with the part of WASI that it imports.
 import { readFileSync } from 'node:fs'
 
 export function open(path) {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The module of WebAssembly under Node: what it asks of the system, the table of bits, presets for 50 steps beside the
-# program, and the module without a fused form, whose bits are those of the kernels base.
+# The module of WebAssembly under Node: its imports, the table of bits, presets for 50 steps beside the
+# program, and the module without a fused form, which has the bits of the kernels base.
 cd "${top_builddir:-.}" || exit 99
 here=${top_srcdir:-.}/tests/play
 [ -f play.wasm ] || { echo "no play.wasm: $(sed -n 's/^BROWSER_WHY = //p' Makefile)"; exit 77; }
@@ -8,7 +8,7 @@ command -v node >/dev/null || { echo "no node (package nodejs)"; exit 77; }
 flag=
 node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)' || flag=--experimental-wasm-relaxed-simd
 run() { node $flag "$@"; }
-run -e 1 2>/dev/null || { echo "this node knows no relaxed SIMD"; exit 77; }
+run -e 1 2>/dev/null || { echo "this node has no relaxed SIMD"; exit 77; }
 "${MAKE:-make}" -s tests/play/native >/dev/null || exit 99
 status=0
 fail() { echo "$*"; status=1; }

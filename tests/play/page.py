@@ -2,18 +2,12 @@
 import base64, glob, json, math, os, re, subprocess, sys, time, xml.etree.ElementTree
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "app"))
 import browser
+from browser import check, fail, failures
 
 program, folder = sys.argv[1], sys.argv[3]
 url = "file://" + os.path.realpath(sys.argv[2])
-failures = 0
-def fail(text):
-    global failures
-    failures += 1
-    print("FAIL:", text)
-def check(holds, text):
-    if not holds: fail(text)
 
-b = browser.begin(sys.argv[4], folder, fail)
+b = browser.begin(sys.argv[4], folder)
 if not b: sys.exit(77)
 value, wait = b.value, b.wait
 b.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
@@ -330,5 +324,5 @@ check(not asked, f"asks for {asked[:3]}")
 b.process.kill()
 b.process.wait()
 print("first curves after %.2f s" % min(first))
-print("ok" if not failures else f"{failures} failures")
-sys.exit(failures > 0)
+print("ok" if not failures else f"{len(failures)} failures")
+sys.exit(bool(failures))

@@ -57,20 +57,19 @@ static int always(void) { return 1; }
 #ifdef HAVE_X86_LEVELS
 /* The processor itself is asked (CPUID and XGETBV, Intel's manual, volume 2): __builtin_cpu_supports is always 0 in the
    run-time library of some linkers, which made the program four times slower without a word. */
-static int has_v3(void)
+static int has(unsigned saved_states, unsigned features)
 {
   unsigned a, b, c, d, saved, high;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_FMA) || !(c & bit_OSXSAVE)) return 0;
   __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
-  return (saved & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX2 && b & bit_BMI2;
+  return (saved & saved_states) == saved_states && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+         (b & features) == features;
 }
+enum { V3 = bit_AVX2 | bit_BMI2 };
+static int has_v3(void) { return has(6, V3); }
 static int has_v4(void)
 {
-  unsigned a, b, c, d, saved, high;
-  if (!has_v3() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-  __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
-  return (saved & 0xe6) == 0xe6 && b & bit_AVX512F && b & bit_AVX512BW && b & bit_AVX512CD &&
-         b & bit_AVX512DQ && b & bit_AVX512VL;
+  return has(0xe6, V3 | bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL);
 }
 #define X86_ROWS LEVEL_ROW(v4, has_v4), LEVEL_ROW(v3, has_v3),
 #else
