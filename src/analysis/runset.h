@@ -75,6 +75,8 @@ char *runset_differences(const struct runset *);
 /* Do the runs of each group differ in their seed alone? Of chosen keys they may differ in more. */
 int runset_over_seeds(const struct runset *);
 
+/* Its kind and rank, from its file alone (kind.c). */
+void run_name_kind(struct run *);
 int run_is_diverged(const struct run *);
 int run_has_failed(const struct run *);    /* diverged, or blew up (run_blew_up): no mean is taken over it */
 int run_is_unfinished(const struct run *); /* stopped, or still running: neither finished nor failed */

@@ -22,8 +22,6 @@ char *run_identity(const struct run *, const struct keys *);
 void runset_share_names(struct runset *);
 void runset_group(struct runset *, struct keys *, const struct key_list *by); /* by: may be empty */
 const char *group_value(const struct run_group *, const struct sort_key *);
-/* kind.c */
-void run_name_kind(struct run *);
 /* run.c */
 void run_free(struct run *);
 const char *run_parameter_or(const struct run *, const char *key, const char *otherwise);

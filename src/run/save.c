@@ -50,6 +50,19 @@ int trainer_save(struct trainer *t, struct error *e)
   return status;
 }
 
+void trainer_sizes(struct trainer *t, double *parameters, double *checkpoint)
+{
+  struct tensor_list l;
+  trainer_tensors(t, &l);
+  *parameters = *checkpoint = 0;
+  for (int i = 0; i < l.count; i++) {
+    double numbers = (double)l.item[i].rows * (double)l.item[i].cols;
+    *checkpoint += numbers * (double)sizeof(real);
+    if (!strncmp(l.item[i].name, "params/", strlen("params/"))) *parameters += numbers;
+  }
+  trainer_tensors_free(&l);
+}
+
 int trainer_load(struct trainer *t, const struct checkpoint *c, struct error *e)
 {
   struct tensor_list l;

@@ -31,6 +31,8 @@ int trainer_repeat(struct trainer **, struct config *, const char *path, const c
 enum memory_part { MEMORY_DATA, MEMORY_MODEL, MEMORY_UPDATES, MEMORY_RECORD, MEMORY_PASSES, MEMORY_PARTS };
 extern const char *const memory_part_names[MEMORY_PARTS];
 void trainer_memory(const struct trainer *, size_t bytes[MEMORY_PARTS]);
+/* Numbers that are trained, and bytes of a checkpoint, its configuration and names aside. */
+void trainer_sizes(struct trainer *, double *parameters, double *checkpoint);
 /* Bytes of the device that a run of this structure owns, its calls on `threads` threads. One is built to know. */
 int trainer_bytes(struct config *, int threads, size_t *bytes, struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */

@@ -43,6 +43,20 @@ done
 
 # run: the default, and its source, want no file
 "$program" run --dry-run > out 2> err && grep -q 'data' out && ! grep -q 'data.path *= *"*[a-z/]' out || fail "run without arguments: $(cat out err)"
+# ... and what it states is what a run takes: parameters, bytes of a checkpoint, and more memory than the parts alone
+wide="preset=muon model.width=128 model.layers=1 model.heads=4 model.vocab=300 train.steps=4 device.threads=1"
+mkdir dry && cd dry || exit 99
+# shellcheck disable=SC2086 # a list of settings
+"$program" run --dry-run $wide > ../out 2> ../err || fail "run --dry-run: $(cat ../err)"
+test -z "$(ls -A)" || fail "run --dry-run writes $(ls -A)"
+cd .. || exit 99
+# shellcheck disable=SC2086 # a list of settings
+"$program" run --quiet $wide record.path=wide.h5 || fail "the same run"
+bytes=$(wc -c < wide.ckpt/step-00000004.h5)
+awk -v bytes="$bytes" '/^# memory: / { parts = $3 } /^# parameters: / { n = $3 + 0; disk = $7 }
+  /^# time: / { time = $3 * 4 } /^# memory of the whole process/ { whole = $(NF - 1) }
+  END { exit !(n == 4 * 128 ^ 2 + 3 * 128 * 336 + 2 * 300 * 128 + 3 * 128 && disk * 9.5e5 < bytes && bytes < disk * 1.15e6 + 1e5 && time > 0 && whole > parts) }' out ||
+  fail "run --dry-run states other numbers than a run has, $bytes bytes: $(grep '^#' out)"
 
 # sweep: all points are checked before the first is run
 "$program" sweep model.heads=2,3 model.width=16 train.steps=2 sweep.dir=points > out 2> err; status=$?

@@ -109,4 +109,30 @@ if command -v flock > /dev/null; then
 else
   echo "flock: skipped, not installed"
 fi
+
+# a folder: a line for each run that has ended, also of one that begins meanwhile, and on a terminal a table that fits
+mkdir "$dir/many"
+short() { name=$1; shift; "$program" run -q $tiny record.path="$dir/many/$name.h5" "$@" 2> "$dir/err" || fail "a short run: $(cat "$dir/err")"; }
+short first train.steps=20 preset=adam train.lr=1e-4
+cp "$dir/a.h5" "$dir/many/left.h5"
+cp "$dir/a.journal" "$dir/many/left.journal"
+timeout 120 "$program" watch --interval=0.05 "$dir/many" > "$dir/out" 2> "$dir/err2" &
+watcher=$!
+lines 2 "a folder"
+short second train.steps=30 preset=muon train.seed=4
+wait $watcher || fail "watch of a folder: exit $?: $(cat "$dir/err2")"
+last() { "$program" export --follow "$dir/many/$1.h5" 2> /dev/null | tail -n 1 | awk -F '\t' '{ printf "step %s  loss %.4f  max logit %.4g (L%sH%s)\n", $1, $2, $6, $7, $8 }'; }
+state() { "$program" show "$dir/many/$1.h5" | awk 'NR == 2 { print $5 }'; }
+{ echo "first  adam  $(state first)  $(last first)"; echo "left  muon  no writer  $(last left)"; echo "second  muon  finished  $(last second)"; } > "$dir/want"
+sort "$dir/out" | cmp - "$dir/want" || fail "watch of a folder: $(cat "$dir/out"), not $(cat "$dir/want")"
+grep -q 'many: 3 runs: .*1 no writer, .*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
+if command -v script > /dev/null; then
+  TERM=dumb timeout 120 script -qfec "stty cols 50 rows 6; $program watch $dir/many" "$dir/out" < /dev/null > "$dir/err" 2>&1
+  tr -d '\r' < "$dir/out" | sed '/^Script /d; s/\x1b\[[HJ]//g; /nothing was written/d' > "$dir/table"
+  awk 'length($0) > 50 { bad = 1 } END { exit bad }' "$dir/table" || fail "a table too wide: $(cat "$dir/table")"
+  grep -q '^second  *muon  *0.01  *4  *30/30 finished' "$dir/table" && grep -q '^1 more' "$dir/table" || fail "a table: $(cat "$dir/table")"
+fi
+mkdir "$dir/none"
+timeout 60 "$program" watch "$dir/none" > "$dir/out" 2> "$dir/err"; status=$?
+test $status -eq 2 && grep -q 'no run file' "$dir/err" || fail "watch of an empty folder: exit $status: $(cat "$dir/err")"
 finish

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
-/* journal.c - fuzz target: the rows of a recording that goes on from a journal */
+/* journal.c - fuzz target: the rows of a journal, as a recording goes on from them, and as `watch` follows them */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,10 @@
 #include "fuzz.h"
 #include "reseal.h"
 #include "storage/journal.h"
+#include "storage/layout.h"
+#include "storage/live_rows.h"
 #include "storage/tables.h"
+#include "storage/texts.h"
 
 static const char started[] = "2026-01-01T00:00:00Z";
 enum { BEGIN = JOURNAL_HEAD, MARK = 16 };
@@ -51,21 +55,75 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
   return at + MARK + mark[0] + rest;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* --- the readers --------------------------------------------------------------------------------------- */
+
+static char folder[32], run_path[64], journal_path[64];
+
+static void remove_files(void)
 {
-  static int file = -1;
-  static char path[64];
+  unlink(run_path);
+  unlink(journal_path);
+  rmdir(folder);
+}
+
+/* A run file without rows, whose journal has all. */
+static int make_files(void)
+{
+  struct error e = {0};
+  struct h5 *h = h5_new();
+  h5_id root = h5_group(h, "/"), status = h5_group(h, "/status");
+  h5_put_text(h, root, "format", RUN_FORMAT);
+  h5_put_int(h, root, "format_version", RUN_VERSION);
+  h5_put_text(h, root, "id", "0123456789ab");
+  h5_put_text(h, root, "date", started);
+  h5_put_text(h, status, "state", "running");
+  h5_put_int(h, status, "last_step", 0);
+  text_put(h, "/parameters/config", "train.steps = 20\n");
+  h5_done(h, root);
+  h5_done(h, status);
+  snprintf(folder, sizeof folder, "%s/maxlogit-fuzz.XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+  REQUIRE(mkdtemp(folder));
+  snprintf(run_path, sizeof run_path, "%s/run.h5", folder);
+  snprintf(journal_path, sizeof journal_path, "%s/run.journal", folder);
+  atexit(remove_files);
+  if (h5_save(h, run_path, &e)) BUG("%s", e.text);
+  return open(journal_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+static void go_on(void)
+{
   struct rows rows = {0};
   struct notes notes = {0};
   struct error e = {0};
-  if (file < 0) {
-    snprintf(path, sizeof path, "%s/journal.XXXXXX", access("/dev/shm", W_OK) ? "." : "/dev/shm");
-    file = mkstemp(path);
-  }
-  if (ftruncate(file, 0) || pwrite(file, data, size, 0) != (ssize_t)size) return 0;
   rows_start(&rows);
-  journal_replay(path, started, &rows, &notes, &e);
+  journal_replay(journal_path, started, &rows, &notes, &e);
   rows_free(&rows);
   notes_free(&notes);
+}
+
+static void write_journal(int file, const uint8_t *data, size_t size)
+{
+  REQUIRE(!ftruncate(file, 0) && pwrite(file, data, size, 0) == (ssize_t)size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  static int file = -1;
+  struct live_rows grown, whole;
+  long from;
+  if (file < 0) file = make_files();
+  live_begin(&grown, run_path);
+  live_begin(&whole, run_path);
+  write_journal(file, data, size / 2);
+  live_news(&grown, &from);
+  write_journal(file, data, size);
+  live_news(&grown, &from);
+  live_news(&whole, &from);
+  REQUIRE(grown.rows == whole.rows);
+  for (int f = 0; f < LIVE_FIELDS && whole.rows; f++)
+    REQUIRE(!memcmp(grown.value[f], whole.value[f], (size_t)whole.rows * sizeof(double)));
+  live_end(&grown);
+  live_end(&whole);
+  go_on();
   return 0;
 }

@@ -219,6 +219,19 @@ static void tree(hid_t file)
   ck_assert_int_ge(H5Lcreate_hard(file, "/series", file, "/series/other", H5P_DEFAULT, H5P_DEFAULT), 0);
 }
 
+/* 2^22 paths to one group, none of them deep. */
+static void shared_groups(hid_t file)
+{
+  hid_t group = H5Gopen2(file, "/series", H5P_DEFAULT);
+  for (int i = 0; i < 22; i++) {
+    hid_t next = H5Gcreate2(group, "a", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    ck_assert_int_ge(H5Lcreate_hard(group, "a", group, "b", H5P_DEFAULT, H5P_DEFAULT), 0);
+    H5Gclose(group);
+    group = next;
+  }
+  H5Gclose(group);
+}
+
 static void deep(hid_t file)
 {
   hid_t group = H5Gopen2(file, "/series", H5P_DEFAULT);
@@ -257,6 +270,12 @@ static void rows_of_nothing(hid_t file)
   unwritten(file, 3, (hsize_t[]){1L << 58, LAYERS, HEADS}, (hsize_t[]){1 << 10, LAYERS, HEADS});
 }
 
+/* Few enough for a file of this size, had they been stored. */
+static void rows_that_are_not_stored(hid_t file)
+{
+  unwritten(file, 3, (hsize_t[]){1 << 14, LAYERS, HEADS}, (hsize_t[]){1 << 10, LAYERS, HEADS});
+}
+
 static void chunk_of_gigabytes(hid_t file)
 {
   unwritten(file, 3, (hsize_t[]){0, 1 << 13, 1 << 13}, (hsize_t[]){8, 1 << 13, 1 << 13});
@@ -277,10 +296,12 @@ START_TEST(what_leaves_the_file_or_its_size_is_refused)
     {deflated_twice, {"/series/other", "filter"}},
     {cycle, {"groups", "contain each other"}},
     {tree, {"groups", "contain each other"}},
+    {shared_groups, {"groups", "contain each other"}},
     {deep, {"64", "deep"}},
     {named_type, {"/series/other", "neither a group nor a dataset"}},
     {row_that_wraps, {"/series/attn/max_logit", "cannot hold"}},
     {rows_of_nothing, {"/series/attn/max_logit", "cannot hold"}},
+    {rows_that_are_not_stored, {"/series/attn/max_logit", "more values than are stored"}},
     {chunk_of_gigabytes, {"/series/attn/max_logit", "cannot hold"}},
   };
   struct run_file *f = NULL;
@@ -753,7 +774,7 @@ int main(void)
   TCase *t = tcase_create("hostile files");
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 600);
-  tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 14);
+  tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 16);
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);

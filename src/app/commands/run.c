@@ -1,10 +1,13 @@
 /* maxlogit run: train, show progress, write one run file */
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "app/command.h"
 #include "app/report.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/status_line.h"
 
 struct options {
   struct request request;
@@ -13,7 +16,9 @@ struct options {
 
 static const struct command_option options[] = {
   FLAG(dry_run, 'n',
-       "print the resolved configuration, where every value came from and the memory wanted; train nothing"),
+       "print the resolved configuration, where every value came from, and the memory, disk and time wanted; "
+       "a few "
+       "steps are timed, and nothing is written"),
   FLAG(quiet, 'q', "no progress, no summary"),
   NO_OPTION,
 };
@@ -53,6 +58,36 @@ static void print_memory(const struct trainer *t)
          limit.by, limit.bytes / 0x1p30);
 }
 
+static void print_sizes(struct trainer *t)
+{
+  double parameters, checkpoint;
+  trainer_sizes(t, &parameters, &checkpoint);
+  printf("# parameters: %.0f; a checkpoint takes %.1f MiB of disk, and checkpoint.keep says how many stay\n",
+         parameters, checkpoint / 0x1p20);
+}
+
+/* The first step, which validates and has spectra, is not timed. */
+static int print_time(struct trainer *t, struct error *e)
+{
+  enum { MOST = 5 };
+  double begin = 0, seconds = 0;
+  int timed = -1;
+  char all[32];
+  while (timed < MOST && seconds < 1 && trainer_more(t) && trainer_ranks(t, NULL) == 1) {
+    if (trainer_step(t, e) || trainer_settle(t, e)) return e->status;
+    if (!++timed) begin = clock_seconds();
+    seconds = clock_seconds() - begin;
+  }
+  if (timed < 1) return STATUS_OK;
+  duration_text(all, seconds / timed * (double)trainer_steps(t));
+  printf("# time: %.3g s a step (of %d), so about %s for %ld steps, without validation and spectra\n",
+         seconds / timed, timed, all, trainer_steps(t));
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  printf("# memory of the whole process in these steps: %.1f MiB\n", (double)usage.ru_maxrss / 1024);
+  return STATUS_OK;
+}
+
 static void print_ranks(const struct trainer *t)
 {
   enum { MOST = 16 };
@@ -77,10 +112,12 @@ static int run(void *request, struct error *e)
   if (use_ranks(e)) return e->status;
   struct config *c = config_new();
   int status = configure(c, &r->request, e);
-  if (!status) status = trainer_init(&t, c, r->dry_run ? TRAINER_NO_RECORD : 0, e);
+  if (!status) status = trainer_init(&t, c, r->dry_run ? TRAINER_IN_MEMORY : 0, e);
   if (!status && r->dry_run) {
     printf("# run %s\n", trainer_id(t));
     print_memory(t);
+    print_sizes(t);
+    status = print_time(t, e);
     print_ranks(t);
     config_each(c, print_entry, NULL);
     trainer_abandon(t);

@@ -1,18 +1,23 @@
-/* watch.c - follow a run until it ends */
+/* watch.c - follow a run, or the runs of a folder, until they end */
+#include <dirent.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+#include "analysis/runset.h"
 #include "app/chart.h"
 #include "app/command.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/status_line.h"
 #include "base/text.h"
+#include "storage/layout.h"
 #include "storage/live_rows.h"
 #include "storage/recorder.h"
 
@@ -28,27 +33,38 @@ struct live_view {
 
 /* --- drawing ------------------------------------------------------------------------------------------- */
 
-static void add_row_text(struct buffer *b, const struct live_view *w, long row)
+static void values_of(const struct live_rows *l, long row, double out[LIVE_FIELDS])
 {
-  buffer_add(b, "step %.0f  loss %.4f", w->live.value[LIVE_STEP][row],
-             without_nan_sign(w->live.value[LIVE_LOSS][row]));
-  if (!isnan(w->live.value[LIVE_VAL_LOSS][row]))
-    buffer_add(b, "  val %.4f", w->live.value[LIVE_VAL_LOSS][row]);
-  buffer_add(b, "  max logit %.4g", without_nan_sign(w->live.value[LIVE_MAX_LOGIT][row]));
-  if (w->live.value[LIVE_LAYER][row] >= 0)
-    buffer_add(b, " (L%.0fH%.0f)", w->live.value[LIVE_LAYER][row], w->live.value[LIVE_HEAD][row]);
+  for (int f = 0; f < LIVE_FIELDS; f++) out[f] = l->value[f][row];
+}
+
+static void add_values(struct buffer *b, const double value[LIVE_FIELDS])
+{
+  buffer_add(b, "step %.0f  loss %.4f", value[LIVE_STEP], without_nan_sign(value[LIVE_LOSS]));
+  if (!isnan(value[LIVE_VAL_LOSS])) buffer_add(b, "  val %.4f", value[LIVE_VAL_LOSS]);
+  buffer_add(b, "  max logit %.4g", without_nan_sign(value[LIVE_MAX_LOGIT]));
+  if (value[LIVE_LAYER] >= 0) buffer_add(b, " (L%.0fH%.0f)", value[LIVE_LAYER], value[LIVE_HEAD]);
+  buffer_add(b, "\n");
 }
 
 static void print_lines(const struct live_view *w, long from)
 {
   struct buffer b = {0};
+  double value[LIVE_FIELDS];
   for (long row = from; row < w->live.rows; row++) {
-    add_row_text(&b, w, row);
-    buffer_add(&b, "\n");
+    values_of(&w->live, row, value);
+    add_values(&b, value);
   }
   if (b.text) fputs(b.text, stdout);
   fflush(stdout);
   memory_free(b.text);
+}
+
+static void print_screen(struct buffer *b)
+{
+  printf("\033[H\033[J%s", b->text);
+  fflush(stdout);
+  memory_free(b->text);
 }
 
 static void draw(const struct live_view *w)
@@ -57,9 +73,10 @@ static void draw(const struct live_view *w)
   struct buffer b = {0};
   int rows = (size.rows - 3) / 2, utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
   if (w->live.rows > 0) {
+    double value[LIVE_FIELDS];
+    values_of(&w->live, w->live.rows - 1, value);
     buffer_add(&b, "%s  ", w->shown);
-    add_row_text(&b, w, w->live.rows - 1);
-    buffer_add(&b, "\n");
+    add_values(&b, value);
     struct chart chart = {"loss (nat per token)",
                           w->live.value[LIVE_STEP],
                           w->live.value[LIVE_LOSS],
@@ -75,12 +92,10 @@ static void draw(const struct live_view *w)
     chart_draw(&b, &chart);
   } else
     buffer_add(&b, "%s: no step yet\n", w->shown);
-  printf("\033[H\033[J%s", b.text);
-  fflush(stdout);
-  memory_free(b.text);
+  print_screen(&b);
 }
 
-static void print_end(const struct live_view *w)
+static void print_end_of_run(const struct live_view *w)
 {
   struct run_file *run;
   if (run_open(&run, w->run_path, NULL) != STATUS_OK) {
@@ -107,6 +122,200 @@ static int show(void *context, long from)
   return !ferror(stdout);
 }
 
+/* --- a folder ------------------------------------------------------------------------------------------ */
+
+enum { QUIET = 10 }; /* seconds without a writer after which a sweep is over */
+
+struct watched_run {
+  char *path, *shown;
+  struct live_rows live; /* while it is written */
+  int is_live;
+  char state[32];
+  double last[LIVE_FIELDS], steps, lr;
+  struct run about; /* kind and seed */
+};
+struct folder_view {
+  const struct live_view *view;
+  struct watched_run *run;
+  int runs;
+};
+
+static int is_run_name(const struct dirent *entry) { return run_stem(entry->d_name) > 0; }
+
+static void add_run(struct folder_view *f, const char *path)
+{
+  for (int i = 0; i < f->runs; i++)
+    if (!strcmp(f->run[i].path, path)) return;
+  f->run = memory_grow(f->run, (size_t)f->runs, (size_t)f->runs + 1, sizeof *f->run);
+  struct watched_run *r = &f->run[f->runs++];
+  *r =
+    (struct watched_run){.path = memory_text(path), .lr = NAN, .shown = text_stem(path, ".h5"), .is_live = 1};
+  text_clean(r->shown, strlen(r->shown) + 1, "");
+  for (int i = 0; i < LIVE_FIELDS; i++) r->last[i] = NAN;
+  live_begin(&r->live, path);
+}
+
+static int find_runs(struct folder_view *f, struct error *e)
+{
+  struct dirent **list;
+  int n = scandir(f->view->run_path, &list, is_run_name, alphasort);
+  if (n < 0) return error_set(e, STATUS_USAGE, "%s: cannot be read", f->view->shown);
+  for (int i = 0; i < n; i++) {
+    char path[4096 + 256];
+    snprintf(path, sizeof path, "%s/%s", f->view->run_path, list[i]->d_name);
+    add_run(f, path);
+    free(list[i]);
+  }
+  free(list);
+  return STATUS_OK;
+}
+
+/* Is it being written? */
+static int look_at(struct watched_run *r)
+{
+  struct run_file *file = NULL;
+  long from;
+  if (!r->is_live) return 0;
+  int over = live_is_over(&r->live); /* asked first: what is read then is all there is */
+  live_news(&r->live, &from);
+  if (r->live.rows) values_of(&r->live, r->live.rows - 1, r->last);
+  text_fill(r->state, sizeof r->state, "unreadable");
+  if (!run_peek(&file, r->path, NULL)) {
+    r->about.file = file;
+    run_name_kind(&r->about);
+    r->about.seed = (long)run_number(&r->about, "train.seed", -1);
+    r->steps = run_number(&r->about, "train.steps", NAN);
+    r->lr = run_number(&r->about, "train.lr", NAN);
+    int is_left = over && !strcmp(run_state(file), "running");
+    text_fill(r->state, sizeof r->state, is_left ? "no writer" : run_shown_state(file));
+    run_close(file);
+  }
+  if (!over) return 1;
+  live_end(&r->live);
+  return r->is_live = 0;
+}
+
+static void add_cut(struct buffer *out, struct buffer *line, int columns)
+{
+  char fits[512];
+  text_fill(fits, columns < 511 ? (size_t)columns + 1 : sizeof fits, line->text);
+  buffer_add(out, "%s\n", fits);
+  memory_free(line->text);
+}
+
+/* What a narrow window cuts stands last. */
+static void add_line(struct buffer *b, const struct watched_run *r, int name, int kind)
+{
+  char step[48] = "-", of[24] = "", seed[24] = "-", lr[32] = "-";
+  if (r->steps > 0) snprintf(of, sizeof of, "/%.0f", r->steps);
+  if (!isnan(r->last[LIVE_STEP])) snprintf(step, sizeof step, "%.0f%s", r->last[LIVE_STEP] + 1, of);
+  if (r->about.seed >= 0) snprintf(seed, sizeof seed, "%ld", r->about.seed);
+  if (!isnan(r->lr)) text_number(r->lr, lr);
+  buffer_add(b, "%-*.*s %-*.*s %6s %4s %11s %-10s %7.4f %9.4g %7.4f", name, name, r->shown, kind, kind,
+             r->about.kind, lr, seed, step, r->state, without_nan_sign(r->last[LIVE_LOSS]),
+             without_nan_sign(r->last[LIVE_MAX_LOGIT]), without_nan_sign(r->last[LIVE_VAL_LOSS]));
+}
+
+static int wider(int width, const char *text, int most)
+{
+  int length = (int)strlen(text);
+  return length <= width ? width : length < most ? length : most;
+}
+
+/* Runs that are being written stand first; a line never wraps. */
+static void add_table(struct buffer *out, const struct folder_view *f, struct terminal_size size)
+{
+  int name = 8, kind = 4, rows = size.rows - 4, left = 0;
+  for (int i = 0; i < f->runs; i++) {
+    name = wider(name, f->run[i].shown, 24);
+    kind = wider(kind, f->run[i].about.kind, 24);
+  }
+  struct buffer head = {0};
+  buffer_add(&head, "%-*s %-*s %6s %4s %11s %-10s %7s %9s %7s", name, "run", kind, "kind", "lr", "seed",
+             "step", "state", "loss", "max logit", "val");
+  add_cut(out, &head, size.columns);
+  for (int live = 1; live >= 0; live--)
+    for (int i = f->runs - 1; i >= 0; i--) {
+      struct buffer line = {0};
+      if (f->run[i].is_live != live) continue;
+      if (--rows < 0) {
+        left++;
+        continue;
+      }
+      add_line(&line, &f->run[i], name, kind);
+      add_cut(out, &line, size.columns);
+    }
+  if (left) buffer_add(out, "%d more\n", left);
+}
+
+static int states_of(const struct folder_view *f, struct buffer *b)
+{
+  buffer_add(b, "%s: %d run%s", f->view->shown, f->runs, text_s(f->runs));
+  for (int i = 0; i < f->runs; i++) {
+    int count = 0, before = 0;
+    for (int k = 0; k < f->runs; k++) {
+      int same = !strcmp(f->run[k].state, f->run[i].state);
+      count += same;
+      before += same && k < i;
+    }
+    if (!before) buffer_add(b, "%s %d %s", i ? "," : ":", count, f->run[i].state);
+  }
+  return f->runs;
+}
+
+static void show_folder(const struct folder_view *f)
+{
+  struct terminal_size size = terminal_size(STDOUT_FILENO);
+  struct buffer b = {0}, states = {0};
+  states_of(f, &states);
+  add_cut(&b, &states, size.columns);
+  add_table(&b, f, size);
+  print_screen(&b);
+}
+
+static void print_ended(const struct watched_run *r)
+{
+  struct buffer b = {0};
+  buffer_add(&b, "%s  %s  %s  ", r->shown, r->about.kind, r->state);
+  add_values(&b, r->last);
+  fputs(b.text, stdout);
+  fflush(stdout);
+  memory_free(b.text);
+}
+
+static int follow_folder(struct live_view *w, struct error *e)
+{
+  struct timespec pause = {(time_t)w->interval, (long)(fmod(w->interval, 1) * 1e9)};
+  struct folder_view f = {.view = w};
+  struct buffer b = {0};
+  double seen = clock_seconds();
+  int status;
+  while (!(status = find_runs(&f, e)) && !ferror(stdout)) {
+    int writers = 0;
+    for (int i = 0; i < f.runs; i++) {
+      int was_live = f.run[i].is_live;
+      writers += look_at(&f.run[i]);
+      if (was_live && !f.run[i].is_live && !w->terminal) print_ended(&f.run[i]);
+    }
+    if (w->terminal) show_folder(&f);
+    if (writers) seen = clock_seconds();
+    if (clock_seconds() - seen > QUIET) break;
+    nanosleep(&pause, NULL);
+  }
+  if (!status && states_of(&f, &b))
+    message("%s; nothing was written for %d s", b.text, QUIET);
+  else if (!status)
+    status = error_set(e, STATUS_USAGE, "%s: no run file (*.h5) in this folder", w->shown);
+  for (int i = 0; i < f.runs; i++) {
+    if (f.run[i].is_live) live_end(&f.run[i].live);
+    memory_free(f.run[i].path);
+    memory_free(f.run[i].shown);
+  }
+  memory_free(f.run);
+  memory_free(b.text);
+  return status;
+}
+
 /* --- command line -------------------------------------------------------------------------------------- */
 
 static const struct command_option options[] = {
@@ -122,20 +331,27 @@ static int watch(void *request, struct error *error)
   w->terminal = isatty(STDOUT_FILENO);
   w->run_path = file_resolve(w->request.words.word[0], w->resolved);
   w->shown = text_cleaned(w->run_path, "");
-  live_begin(&w->live, w->run_path);
-  int status = live_follow(&w->live, w->interval, show, w, error);
-  if (!status) print_end(w);
-  live_end(&w->live);
+  int status;
+  if (file_is_folder(w->run_path))
+    status = follow_folder(w, error);
+  else {
+    live_begin(&w->live, w->run_path);
+    status = live_follow(&w->live, w->interval, show, w, error);
+    if (!status) print_end_of_run(w);
+    live_end(&w->live);
+  }
   memory_free(w->shown);
   return status;
 }
 
 const struct command command_watch = {
   .name = "watch",
-  .arguments = "RUN.h5",
-  .help = "live curves in the terminal",
+  .arguments = "RUN.h5\nFOLDER",
+  .help = "live curves of a run, or a live table of a sweep, in the terminal",
   .about = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
-           "run ends.",
+           "run ends. Of a folder: a table of its runs on a terminal, elsewhere a line for each run that has "
+           "ended. Ends "
+           "when nothing was written in it for 10 seconds.",
   .options = options,
   .size = sizeof(struct live_view),
   ONE_RUN,
