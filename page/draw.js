@@ -88,12 +88,13 @@ function axis(low, high, from, to, log) {
 }
 
 /* Draw curves with their axes, and return the axes. o: list of {label, colour, dash, thick, alpha, s, m: middle, lo, hi: interval, l, h: extremes,
-   w: steps of a point}; logx, logy, from, to, floor: the least value of a log axis; ceiling: the largest of any; title, titlex; lines: [[value, text]]; over: draws more. */
+   w: steps of a point; k: of the axis a step}; logx, logy, from, to, floor: the least value of a log axis; ceiling: the largest of any; title, titlex; grain: the least
+   difference of two places (1); lines: [[value, text]]; over: draws more. */
 function drawCurves(c, width, height, o) {
   const {list, logx, logy} = o
   let first = Infinity, last = 0, low = Infinity, high = -Infinity
   for (const x of list) for (const s of x.s) { last = Math.max(last, s); if (s > 0) first = Math.min(first, s) }
-  const from = Math.max(o.from ?? 0, logx ? Math.min(first, last) || 1 : 0), to = Math.max(o.to ?? last, from + 1)
+  const from = Math.max(o.from ?? 0, logx ? Math.min(first, last) || 1 : 0), to = Math.max(o.to ?? last, from + (o.grain ?? 1))
   const see = y => { if (Number.isFinite(y) && (!logy || y > 0)) { low = Math.min(low, y); high = Math.max(high, y) } }
   for (const x of list) x.s.forEach((s, i) => {
     if (s < from || s > to) return
@@ -110,7 +111,7 @@ function drawCurves(c, width, height, o) {
   else { const room = (high - low || Math.abs(high) || 1) * 0.05; low -= room; high += room }
   const left = 72, right = width - 12, top = 12, bottom = height - 34
   const x = axis(from, to, left, right, logx), y = axis(low, high, bottom, top, logy)
-  const plot = {x, y, left, right, top, bottom, list}
+  const plot = {x, y, left, right, top, bottom, list, grain: o.grain ?? 1}
   c.strokeStyle = css("line")
   c.fillStyle = css("soft")
   c.lineWidth = 1
@@ -200,7 +201,7 @@ class Curves {
   constructor(canvas, output, view, describe, changed, moved) {
     Object.assign(this, {canvas, output, view, describe, changed, moved: moved || (() => this.draw()), plot: null, drag: null})
     const place = e => e.clientX - canvas.getBoundingClientRect().left
-    const step = p => Math.max(0, Math.round(this.plot.x.back(Math.min(Math.max(p, this.plot.left), this.plot.right))))
+    const step = p => Math.max(0, Math.round(this.plot.x.back(Math.min(Math.max(p, this.plot.left), this.plot.right)) / this.plot.grain) * this.plot.grain)
     const point = at => { view.cursor = at; this.moved() }
     canvas.onpointermove = e => { if (!this.plot) return; if (this.drag) this.drag.to = place(e); point(step(place(e))) }
     canvas.onpointerleave = () => { if (this.plot && !this.drag) point(null) }
@@ -230,10 +231,10 @@ class Curves {
     return true
   }
   zoom(factor, middle) {
-    const {x, last} = this.plot, f = x.log ? Math.log : v => v, g = x.log ? Math.exp : v => v, m = f(middle)
-    const from = Math.max(g(m + (f(x.low) - m) * factor), x.log ? Math.min(x.low, 1) : 0), to = Math.min(g(m + (f(x.high) - m) * factor), last)
-    if (to - from < 2) return
-    const all = factor > 1 && from <= (x.log ? 1 : 0) && to >= last
+    const {x, last, grain} = this.plot, f = x.log ? Math.log : v => v, g = x.log ? Math.exp : v => v, m = f(middle)
+    const from = Math.max(g(m + (f(x.low) - m) * factor), x.log ? Math.min(x.low, grain) : 0), to = Math.min(g(m + (f(x.high) - m) * factor), last)
+    if (to - from < 2 * grain) return
+    const all = factor > 1 && from <= (x.log ? grain : 0) && to >= last
     this.view.from = all ? null : from
     this.view.to = all ? null : to
     this.changed()
@@ -245,7 +246,7 @@ class Curves {
     this.plot.last = o.last
     if (drag) { c.globalAlpha = 0.2; c.fillStyle = css("link"); c.fillRect(drag.from, top, drag.to - drag.from, bottom - top); c.globalAlpha = 1 }
     this.output.replaceChildren(...this.view.cursor === null || !o.list.length ? [] : this.values(c, o))
-    this.canvas.setAttribute("aria-label", o.title + " over steps " + short(x.low) + " to " + short(x.high, 6) + ", " + o.list.length + " curves, values " + short(y.low) + " to " + short(y.high))
+    this.canvas.setAttribute("aria-label", o.title + " over " + (o.titlex || "steps") + " " + short(x.low) + " to " + short(x.high, 6) + ", " + o.list.length + " curves, values " + short(y.low) + " to " + short(y.high))
   }
   /* The line at the cursor, and the curves that it crosses. */
   values(c, o) {
@@ -254,17 +255,21 @@ class Curves {
     c.beginPath(); c.moveTo(p, plot.top); c.lineTo(p, plot.bottom); c.stroke()
     const crossed = plot.list.map(curve => ({curve, i: nearest(curve.s, cursor)})).filter(({curve, i}) => Math.abs(curve.s[i] - cursor) <= Math.max(curve.w, (plot.x.high - plot.x.low) / 20))
     crossed.sort((a, b) => b.curve.m[b.i] - a.curve.m[a.i])
-    const parts = crossed.slice(0, 12).map(({curve, i}) => {
-      const y = curve.m[i]
+    const table = document.createElement("table")
+    for (const {curve, i} of crossed.slice(0, 12)) {
+      const y = curve.m[i], row = table.insertRow(), cell = text => { row.insertCell().textContent = text }, line = document.createElement("span")
       if (Number.isFinite(y) && (!plot.y.log || y > 0)) { c.fillStyle = inked(curve.colour); c.beginPath(); c.arc(plot.x.at(curve.s[i]), plot.y.at(y), 4, 0, 7); c.fill() }
-      const range = curve.hi && Number.isFinite(curve.hi[i]) ? " [" + short(curve.lo[i]) + ", " + short(curve.hi[i]) + "] n=" + curve.n[i] : ""
-      const peak = curve.h && curve.h[i] !== curve.m[i] ? ", " + short(curve.l[i]) + " to " + short(curve.h[i]) + " in " + curve.w + " steps" : ""
-      return curve.label + ": " + short(y, 6) + range + peak
-    })
-    if (crossed.length > 12) parts.push("and " + (crossed.length - 12) + " more")
+      line.className = "swatch"
+      line.style.borderTopColor = inked(curve.colour)
+      row.insertCell().append(line, curve.label)
+      cell(short(y, 6))
+      cell(curve.hi && Number.isFinite(curve.hi[i]) ? "[" + short(curve.lo[i]) + ", " + short(curve.hi[i]) + "] n=" + curve.n[i] : "")
+      cell(curve.h && curve.h[i] !== curve.m[i] ? short(curve.l[i]) + " to " + short(curve.h[i]) + " in " + Math.round(curve.w / (curve.k ?? 1)) + " steps" : "")
+    }
+    if (crossed.length > 12) table.insertRow().insertCell().textContent = "and " + (crossed.length - 12) + " more"
     const bold = document.createElement("b")
-    bold.textContent = (o.titlex || "step") + " " + cursor
-    return [bold, "  " + parts.join("  ·  ") + (o.happened ? o.happened() : "")]
+    bold.textContent = (o.titlex || "step") + " " + short(cursor, 7)
+    return [bold, o.happened ? o.happened() : "", table]
   }
 }
 
@@ -302,8 +307,8 @@ function drawHeat(c, width, height, d, log, mark) {
   }
   c.fillStyle = css("soft")
   c.textAlign = "left"
-  c.fillText(short(high, 3), right + 24, top + 5)
-  c.fillText(short(low, 3), right + 24, bottom - 5)
+  c.fillText(short(high, 5), right + 24, top + 5)
+  c.fillText(short(low, 5), right + 24, bottom - 5)
   if (mark && mark[0] < d.n.length && mark[1] < d.s.length) {
     const [h, i] = mark, a = x(d.s[i]), wide = Math.max(3, x(i + 1 < d.s.length ? d.s[i + 1] : last) - a)
     c.strokeStyle = "#fff"; c.lineWidth = 3

@@ -69,6 +69,7 @@ function valueOf(run, key) {
 const columns = [["name", "run"], ["seed", "seed"], ["state", "state"], ["steps", "steps"],
   ["loss", "loss", "wide"], ["val", "val"], ["peak", "peak max logit"], ["last", "last max logit", "wide"],
   ["date", "started", "wide"], ["file", "file", "wide"]]
+const byKey = {loss: 1, val: 1, peak: 1, last: 1} // what a group has a mean of
 
 function duration(s) {
   if (s === null || !Number.isFinite(s)) return ""
@@ -87,7 +88,7 @@ function readFilter(text) {
       return words.every(w => line.includes(w)) }}
   }
   for (const [, key] of conditions)
-    if (!(key in index.common) && !["kind", "state", "id", "seed", "steps", "date"].includes(key) && !index.runs.some(r => key in r.own))
+    if (!(key in index.common) && !["kind", "state", "id", "seed", "steps", "date", "loss", "val", "peak", "last"].includes(key) && !index.runs.some(r => key in r.own))
       return {holds: () => true, where: "", wrong: key + ": no run has such a key"}
   const holds = (run, [, key, op, wanted]) => {
     const x = valueOf(run, key), known = x !== undefined && x !== null && x !== ""
@@ -162,16 +163,25 @@ function swatch(g) {
   s.style.borderTopStyle = g.dash.length ? (g.dash[0] < 3 ? "dotted" : "dashed") : "solid"
   return s
 }
+const counted = runs => runs.filter(r => r.state !== "diverged" && r.state !== "blown-up")
+/* The mean over a group, as it is drawn: "2.31 [2.28, 2.34]". */
+function meanOf(runs, key) {
+  const values = counted(runs).map(r => valueOf(r, key)).filter(Number.isFinite), geometric = key === "peak" || key === "last"
+  if (!values.length || (geometric && values.some(v => v <= 0))) return ""
+  const {m: [m], lo: [lo], hi: [hi]} = bandOf(values.map(v => ({s: [0], m: [v], w: 1})), geometric, index.t)
+  return short(m) + (Number.isFinite(lo) ? " [" + short(lo) + ", " + short(hi) + "]" : "")
+}
 function drawTable(shown) {
   const body = document.createElement("tbody"), place = p => p ? short(number(p.value)) + " L" + p.layer + "H" + p.head : ""
   for (const g of shown) {
     if (shown.length > 1 || g.runs.length > 1) {
       const row = body.insertRow(), th = document.createElement("th")
       row.className = "group"
-      th.colSpan = columns.length
+      th.colSpan = 4
       th.scope = "rowgroup"
       th.append(swatch(g), g.label + "  (" + g.runs.length + " run" + (g.runs.length > 1 ? "s" : "") + ")")
       row.append(th)
+      for (const [key, , wide] of columns.slice(4)) cell(row, g.runs.length > 1 && byKey[key] ? meanOf(g.runs, key) : "", "n " + (wide || ""))
     }
     for (const run of g.runs) {
       const row = body.insertRow()
@@ -205,12 +215,37 @@ const named = s => s.about + (s.unit ? ", " + s.unit : "")
 const seriesOf = id => index.series.find(s => String(s.file) === byId(id).value)
 const seriesNow = () => seriesOf("series") || index.series[0]
 const fileNow = () => seriesNow().file + "." + (seriesNow().heads ? byId("reduce").value : "max")
+/* What a step is on the axis: 1, tokens, or seconds (the mean of the run); NaN: not known. */
+const over = () => byId("over").value
+const scaleOf = run => over() === "tokens" ? parameter(run, "train.batch") * parameter(run, "model.context") : over() === "time" ? number(run.a_step) ?? NaN : 1
+const meanScale = runs => {
+  const known = runs.map(scaleOf).filter(Number.isFinite)
+  return known.reduce((a, b) => a + b, 0) / known.length
+}
+
+/* Running means over a share of the steps, geometric where means are. */
+function smooth(curve, percent, geometric) {
+  const half = percent / 200 * (curve.s.at(-1) - curve.s[0]), f = geometric ? Math.log : y => y, back = geometric ? Math.exp : y => y
+  const running = list => list && list.map((y, i) => {
+    if (!Number.isFinite(f(y))) return y
+    let sum = 0, n = 0
+    for (let k = i; k >= 0 && curve.s[i] - curve.s[k] <= half; k--) if (Number.isFinite(f(list[k]))) sum += f(list[k]), n++
+    for (let k = i + 1; k < list.length && curve.s[k] - curve.s[i] <= half; k++) if (Number.isFinite(f(list[k]))) sum += f(list[k]), n++
+    return back(sum / n)
+  })
+  const out = {...curve, m: running(curve.m)}
+  if (curve.lo) out.lo = running(curve.lo), out.hi = running(curve.hi)
+  delete out.l
+  delete out.h
+  return out
+}
+
 /* While a part of the steps is shown, the file of these steps, where it is finer and there; else that of all. */
 function fileShown(shown) {
   const file = fileNow(), runs = shown.flatMap(g => g.runs).filter(r => r.stamp)
   for (const name of Object.keys(numbers)) if (name.includes("@") && name !== view.fine) delete numbers[name]
   view.fine = null
-  if (!index.live || view.from === null) return file
+  if (!index.live || view.from === null || over() !== "step") return file
   const first = Math.max(0, Math.floor(view.from)), last = Math.ceil(view.to)
   let width = 1
   while (last - first + 1 > 512 * width) width *= 2
@@ -221,30 +256,32 @@ function fileShown(shown) {
 }
 
 /* The curves that are drawn: {group, label, s, m, lo, hi, l, h, n}: middle, interval over seeds, extremes. */
-function curvesOf(shown) {
-  const file = fileShown(shown), out = [], geometric = isGeometric(seriesNow().name)
+function curvesOf(shown, file, name) {
+  const out = [], geometric = isGeometric(name), percent = +byId("smooth").value
   for (const g of shown) {
     if (hidden.has(g.label)) continue
-    const counted = g.runs.filter(r => r.state !== "diverged" && r.state !== "blown-up")
-    const runs = byId("draw").value === "runs" ? g.runs : counted.length ? counted : g.runs.slice(0, 1)
+    const fit = counted(g.runs), runs = byId("draw").value === "runs" ? g.runs : fit.length ? fit : g.runs.slice(0, 1)
     const data = runs.map(r => [r, dataOf(file, r)]).filter(([, d]) => d && d.s.length)
     if (!data.length) continue
     if (byId("draw").value === "runs" || data.length === 1)
       for (const [r, d] of data) out.push({group: g, label: g.label + (g.runs.length > 1 ? " seed " + r.seed : ""), s: d.s, m: d.m, l: d.l, h: d.h, w: d.w, run: r})
     else out.push({group: g, label: g.label, ...bandOf(data.map(x => x[1]), geometric, index.t)})
   }
-  for (const curve of out) Object.assign(curve, {colour: curve.group.colour, dash: curve.group.dash, thick: curve.run && out.length > 12 ? 1 : 1.8})
-  return out
+  return out.map(curve => {
+    const k = curve.run ? scaleOf(curve.run) : meanScale(curve.group.runs), scaled = k === 1 ? curve : {...curve, s: curve.s.map(s => s * k), w: curve.w * k}
+    return {...(percent ? smooth(scaled, percent, geometric) : scaled), k, colour: curve.group.colour, dash: curve.group.dash, thick: curve.run && out.length > 12 ? 1 : 1.8}
+  }).filter(curve => Number.isFinite(curve.k))
 }
 
 let plot = null // the axes as they were drawn
 const curves = new Curves(byId("curves"), byId("values"), view, () => {
   const shown = curves.shown, runs = shown.flatMap(g => hidden.has(g.label) ? [] : g.runs)
   const taus = seriesNow().name === "attn/max_logit" ? new Set(runs.map(r => number(r.tau)).filter(t => t !== null)) : []
-  return {list: curvesOf(shown), logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()),
+  const last = Math.max(...shown.flatMap(g => g.runs).map(r => ((dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0) * scaleOf(r)).filter(Number.isFinite), 0) || 1
+  return {list: curvesOf(shown, fileShown(shown), seriesNow().name), logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()), last,
+    ...(over() === "step" ? {} : over() === "tokens" ? {titlex: "tokens"} : {titlex: "time, s", grain: 10 ** Math.floor(Math.log10(last / 2000))}),
     lines: [...taus].map(tau => [tau, "threshold " + short(tau)]), // of clips and caps
-    over: byId("events").checked ? drawEvents : null, happened,
-    last: Math.max(1, ...shown.flatMap(g => g.runs).map(r => (dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0))}
+    over: byId("events").checked ? drawEvents : null, happened}
 }, draw, redraw)
 function redraw() {
   curves.draw()
@@ -261,9 +298,9 @@ function drawEvents(c, plot) {
     c.fillStyle = inked(curve.group.colour)
     for (const run of curve.run ? [curve.run] : curve.group.runs)
       for (const [step, kind] of eventsOf(run)) {
-        const i = nearest(curve.s, step), low = kind === "clip" || kind === "checkpoint"
+        const i = nearest(curve.s, step * curve.k), low = kind === "clip" || kind === "checkpoint"
         const y = low || !Number.isFinite(curve.m[i]) || (plot.y.log && curve.m[i] <= 0) ? plot.bottom - 6 : plot.y.at(curve.m[i])
-        if (!plot.x.log || step > 0) c.fillText(marks[kind] || "◆", plot.x.at(step), y)
+        if (!plot.x.log || step > 0) c.fillText(marks[kind] || "◆", plot.x.at(step * curve.k), y)
       }
   }
 }
@@ -275,7 +312,7 @@ function happened() {
   for (const curve of plot.list)
     for (const run of curve.run ? [curve.run] : curve.group.runs)
       for (const [step, kind, count, layer, head, value] of eventsOf(run))
-        if (Math.abs(step - view.cursor) <= Math.max(near, curve.w)) {
+        if (Math.abs(step * curve.k - view.cursor) <= Math.max(near, curve.w)) {
           const x = counts.get(kind) || {count: 0, value: -Infinity}
           x.count += count
           if (!(value <= x.value)) x.value = value, x.place = layer >= 0 ? " L" + layer + (head >= 0 ? "H" + head : "") : ""
@@ -305,8 +342,53 @@ const heads = new Heat(byId("heads"), byId("headvalue"), () => {
   if (!run) return {text: ""}
   want(file, [run], () => heads.draw())
   const d = dataOf(file, run)
-  return d && d.s.length ? {d, log: byId("logcolour").checked} : {text: d === undefined ? "Loading ..." : "this run has no such series"}
+  return d && d.s.length ? {d, log: byId("logcolour").checked} :
+    {text: d === undefined ? "Loading ..." : run.state === "running" ? "this series comes with the first snapshot of the run" : "this run has no such series"}
 })
+
+/* --- the overview --------------------------------------------------------------------------------------- */
+const overview = [["loss", "max"], ["val_loss", "max"], ["attn/max_logit", "max"], ["attn/entropy", "mean"]].map(([name, reduce]) => {
+  const figure = document.createElement("figure"), caption = document.createElement("figcaption"), button = document.createElement("button"), canvas = document.createElement("canvas")
+  button.type = "button"
+  button.onclick = () => { byId("series").value = figure.dataset.file; byId("reduce").value = reduce; chooseSeries() }
+  caption.append(button)
+  canvas.setAttribute("role", "img")
+  figure.append(caption, canvas)
+  figure.hidden = true
+  byId("overview").append(figure)
+  return {name, reduce, figure, button, canvas}
+})
+function drawOverview(shown = groups()) {
+  const runs = shown.flatMap(g => g.runs)
+  for (const {name, reduce, figure, button, canvas} of overview) {
+    const s = index.series.find(x => x.name === name)
+    figure.hidden = !s
+    if (!s) continue
+    const file = s.file + "." + (s.heads ? reduce : "max")
+    figure.dataset.file = s.file
+    button.textContent = s.about + (s.heads ? ", " + {max: "largest", mean: "mean"}[reduce] + " of heads" : "")
+    want(file, runs, drawSeries)
+    const {c, width, height} = canvasOf(canvas), list = curvesOf(shown, file, name)
+    drawCurves(c, width, height, {list, logy: isGeometric(name), title: s.unit, ...(over() === "step" ? {} : {titlex: {tokens: "tokens", time: "time, s"}[over()], grain: 1e-3})})
+    canvas.setAttribute("aria-label", button.textContent + ", " + list.length + " curves")
+  }
+}
+
+/* --- saving ----------------------------------------------------------------------------------------------- */
+const fileName = text => text.replace(/\W+/g, "-")
+byId("save-curves").append(...saveButtons({
+  canvas: curves.canvas,
+  get name() { return fileName(seriesNow().name) },
+  paint: (c, width, height) => drawCurves(c, width, height, {...curves.describe(), from: view.from, to: view.to}),
+  table: () => [["curve", curves.describe().titlex || "step", "value", "low", "high", "runs"], ...plot.list.flatMap(x => x.s.map((s, i) =>
+    [x.label, s, x.m[i], (x.lo || x.l || [])[i], (x.hi || x.h || [])[i], x.n ? x.n[i] : 1].map(y => y === undefined ? "" : String(y))))],
+}, "the curves"))
+byId("save-heads").append(...saveButtons({
+  canvas: heads.canvas,
+  get name() { return fileName(seriesOf("headseries").name) + "-heads" },
+  paint: (c, width, height) => { const {d, log} = heads.describe(); if (d) drawHeat(c, width, height, d, log) },
+  table: () => { const {d} = heads.describe(); return d ? [["head", ...d.s], ...d.n.map((n, h) => [n, ...d.v[h]])].map(row => row.map(String)) : [] },
+}, "the map of heads"))
 
 /* --- differences ------------------------------------------------------------------------------------------ */
 function drawDifferences() {
@@ -375,8 +457,9 @@ function fillChoices() {
   if (!was) return
   if (wanted.get("series") && place(wanted.get("series")) < 0) view.series = wanted.get("series")
   byId("filter").value = wanted.get("filter") || ""
-  for (const id of ["reduce", "draw"]) if (wanted.get(id)) byId(id).value = wanted.get(id)
-  for (const id of ["logx", "logy", "events", "logcolour"]) byId(id).checked = wanted.get(id) === "1"
+  for (const id of ["reduce", "draw", "over", "smooth"]) if (wanted.get(id)) byId(id).value = wanted.get(id)
+  for (const id of ["logx", "events", "logcolour"]) byId(id).checked = wanted.get(id) === "1"
+  byId("logy").checked = wanted.has("logy") ? wanted.get("logy") === "1" : isLog()
   if (wanted.get("sort")) view.sort = wanted.get("sort").replace(/^-/, ""), view.down = wanted.get("sort")[0] === "-"
   if (wanted.get("from")) view.from = +wanted.get("from"), view.to = +wanted.get("to")
 }
@@ -391,7 +474,10 @@ function keepView() {
   put("series", (seriesNow() || {}).name, "attn/max_logit")
   put("reduce", byId("reduce").value, "max")
   put("draw", byId("draw").value, "band")
-  for (const id of ["logx", "logy", "events", "logcolour"]) put(id, byId(id).checked ? "1" : "", "")
+  put("over", over(), "step")
+  put("smooth", byId("smooth").value, "0")
+  for (const id of ["logx", "events", "logcolour"]) put(id, byId(id).checked ? "1" : "", "")
+  put("logy", byId("logy").checked ? "1" : "0", isLog() ? "1" : "0")
   if (view.from !== null) p.set("from", Math.round(view.from)), p.set("to", Math.round(view.to))
   put("run", byId("headrun").value, (index.runs[0] || {}).key)
   put("heads", (heads || {}).name, "attn/max_logit")
@@ -400,6 +486,12 @@ function keepView() {
   history.replaceState(null, "", "#" + p)
 }
 
+/* Max logits grow by factors: their axis is logarithmic until somebody changes it. */
+const isLog = () => isGeometric((seriesNow() || {name: ""}).name)
+function chooseSeries() {
+  byId("logy").checked = isLog()
+  draw()
+}
 function draw() {
   const shown = groups()
   drawTable(shown)
@@ -421,9 +513,13 @@ function drawSeries(shown = groups()) {
   if (byId("events").checked) want("events", runs, drawSeries)
   curves.shown = shown
   redraw()
-  const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, x.w) : w, 1)
+  drawOverview(shown)
+  const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, Math.round(x.w / x.k)) : w, 1), unknown = shown.filter(g => !hidden.has(g.label) && !Number.isFinite(meanScale(g.runs))).length
   byId("meaning").textContent = named(s) + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
-    " over a group's runs that did not diverge or blow up, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "")
+    " over a group's runs that did not diverge or blow up, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "") +
+    (byId("smooth").value === "0" ? "" : " Smoothed: running means over " + byId("smooth").value + " % of the steps.") + (over() === "time" ? " Time: steps times the mean duration of a run's steps." : "") +
+    (unknown ? " Not drawn: " + unknown + " group" + (unknown > 1 ? "s" : "") + " whose " + over() + " per step is not known." : "") +
+    (plot.list.length || !runs.some(r => r.state === "running") ? "" : " The values of a run that has just begun come with its first snapshot.")
 }
 
 let lost = false
@@ -449,10 +545,12 @@ function listen() {
     th.append(button)
     head.append(th)
   }
-  for (const id of ["group", "series", "reduce", "draw", "logx", "logy", "events", "headrun", "headseries", "logcolour", "runa", "runb"]) byId(id).onchange = draw
+  for (const id of ["group", "reduce", "draw", "smooth", "logx", "logy", "events", "headrun", "headseries", "logcolour", "runa", "runb"]) byId(id).onchange = draw
+  byId("series").onchange = chooseSeries
+  byId("over").onchange = () => { view.from = view.to = view.cursor = null; draw() }
   byId("filter").oninput = draw
   byId("reset").onclick = () => curves.whole()
-  new ResizeObserver(() => { if (plot) redraw(), heads.draw() }).observe(curves.canvas)
+  new ResizeObserver(() => { if (plot) redraw(), drawOverview(), heads.draw() }).observe(curves.canvas)
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
 }
 

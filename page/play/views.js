@@ -36,12 +36,7 @@ class Figure {
     this.canvas.onblur = () => { this.output.ariaLive = "off" }
     this.heading = element("h3", {textContent: title})
     this.note = element("p", {className: "soft", id: "note-" + name, textContent: note})
-    const save = Object.keys(savers).map(kind => {
-      const b = element("button", {type: "button", textContent: kind, title: "Save this figure as " + kind, onclick: () => savers[kind](this)})
-      b.setAttribute("aria-label", "Save " + title + " as " + kind)
-      return b
-    })
-    this.tools = element("span", {className: "save"}, ...save)
+    this.tools = element("span", {className: "save"}, ...saveButtons(this, title))
     this.panel = element("section", {className: "figure", id: "figure-" + name}, element("div", {className: "head"}, this.heading, this.tools), this.canvas, this.output, this.note)
     new IntersectionObserver(([e]) => { this.seen = e.isIntersecting; if (this.seen) this.draw() }, {rootMargin: "200px"}).observe(this.canvas)
     new ResizeObserver(() => { if (this.seen) this.draw() }).observe(this.canvas)

@@ -503,13 +503,21 @@ static json_t *place_json(const struct place *p)
                    "layer", p->layer, "head", p->head);
 }
 
-/* Seconds until the planned end; NaN: not known. */
-static double time_left(const struct page_series *s, const struct run *run)
+/* Seconds of a step, as a mean; NaN: not known. */
+static double seconds_a_step(const struct page_series *s, const struct run *run)
 {
   long done = run_last_step(run->file), now = last_step_of(s, run);
   double a_step = done > 0 ? run_wall_seconds(run->file) / (double)done : NAN;
-  if (!(a_step > 0)) a_step = ((double)time(NULL) - s->start) / (double)now; /* no snapshot yet */
-  return s->is_written && now > 0 ? a_step * (double)(total_of(s, run) - now) : NAN;
+  if (!(a_step > 0) && s->is_written && now > 0) /* no snapshot yet */
+    a_step = ((double)time(NULL) - s->start) / (double)now;
+  return a_step > 0 ? a_step : NAN;
+}
+
+/* Seconds until the planned end; NaN: not known. */
+static double time_left(const struct page_series *s, const struct run *run)
+{
+  long now = last_step_of(s, run);
+  return s->is_written && now > 0 ? seconds_a_step(s, run) * (double)(total_of(s, run) - now) : NAN;
 }
 
 /* A path, or a value that may be one: without its folders on a bare page. */
@@ -552,12 +560,12 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
   const struct page_series *s = &p->seen[r];
   char stamp[17];
   struct own own = {p, json_object(), common};
-  double left = time_left(s, run), tau = run_threshold(run);
+  double left = time_left(s, run), a_step = p->bare ? NAN : seconds_a_step(s, run), tau = run_threshold(run);
   int unfinished = is_running(run) && !s->is_written && !s->waits;
   snprintf(stamp, sizeof stamp, s->waits ? "" : "%016" PRIx64, p->bare ? 0 : s->stamp);
   run_parameters(run->file, take_own, &own);
   return json_pack(
-    "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "key",
+    "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "key",
     s->key, "stamp", stamp, "path", path_json(p, run->path), "id", json_text(run_id(run->file)), "group",
     json_text(group), "kind", json_text(run->kind), "seed", json_number((double)run->seed), "date",
     json_text(p->bare ? "" : run_date(run->file)), "state",
@@ -565,9 +573,9 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
               : s->blew_up ? run_shown_state(run->file)
                            : run_state(run->file)),
     "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
-    json_known(!isnan(left), left), "loss", json_known(!s->waits, s->loss), "val",
-    json_known(!s->waits, s->val), "peak", place_json(&s->peak), "last", place_json(&s->last), "tau",
-    json_known(!isnan(tau), tau), "own", own.to);
+    json_known(!isnan(left), left), "a_step", json_known(!isnan(a_step), a_step), "loss",
+    json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak", place_json(&s->peak),
+    "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
 }
 
 /* "file" is the N of the files that have its numbers. */
@@ -673,13 +681,10 @@ static char *tell_numbers(struct runs_page *p, int series, enum part part, const
 
 static const struct fixed {
   const char *name, *type;
-} fixed[] = {{"index.html", "text/html; charset=utf-8"},
-             {"draw.js", "text/javascript; charset=utf-8"},
-             {"runs.js", "text/javascript; charset=utf-8"},
-             {"runs.css", "text/css; charset=utf-8"},
-             {"style.css", "text/css; charset=utf-8"},
-             {"play.html", "text/html; charset=utf-8"},
-             {NULL, NULL}};
+} fixed[] = {{"index.html", "text/html; charset=utf-8"},    {"draw.js", "text/javascript; charset=utf-8"},
+             {"save.js", "text/javascript; charset=utf-8"}, {"runs.js", "text/javascript; charset=utf-8"},
+             {"runs.css", "text/css; charset=utf-8"},       {"style.css", "text/css; charset=utf-8"},
+             {"play.html", "text/html; charset=utf-8"},     {NULL, NULL}};
 
 /* The page that trains is there only where it was built. */
 static int is_there(const struct fixed *f) { return strcmp(f->name, "play.html") || share_has(f->name); }

@@ -113,7 +113,7 @@ def ask(path, method="GET", headers={}, raw=None, port=port):
 status, text, r = ask(f"/{token}/")
 check(status == 200 and "<canvas" in text and r.getheader("Content-Type").startswith("text/html"), f"the page: {status}")
 check("default-src 'none'" in (r.getheader("Content-Security-Policy") or "") and r.getheader("Referrer-Policy") == "no-referrer", "headers")
-for name in ("draw.js", "runs.js", "runs.css", "style.css"):
+for name in ("draw.js", "save.js", "runs.js", "runs.css", "style.css"):
     status, text, _ = ask(f"/{token}/{name}")
     check(status == 200 and text == open(f"{page}/{name}").read(), f"{name}: {status}")
 status, text, r = ask(f"/{token}/play.html")
@@ -245,7 +245,7 @@ def look(b, url, what):
     box = b.value('(() => { const r = document.getElementById("curves"); r.scrollIntoView(); const x = r.getBoundingClientRect(); return [x.left + plot.x.at(%s), x.top + 90] })()' % row[0])
     b.mouse("mouseMoved", box[0], box[1])
     said = b.value('document.getElementById("values").innerText')
-    value = re.search(r"muon: ([0-9.]+) \[([0-9.]+), ([0-9.]+)\] n=2", said)
+    value = re.search(r"muon\t([0-9.]+)\t\[([0-9.]+), ([0-9.]+)\] n=2", said)
     check(f"step {row[0]}" in said and value and math.isclose(float(value.group(1)), float(row[2]), rel_tol=1e-4), f"{what}: hover says '{said}'")
     # dragging zooms, 0 shows all again; arrows move the line
     b.mouse("mousePressed", box[0], box[1], button="left", clickCount=1)
@@ -263,7 +263,8 @@ def look(b, url, what):
     b.key("ArrowRight"), b.key("ArrowRight"), b.key("ArrowRight")
     check("step 2" in b.value('document.getElementById("values").innerText'), f"{what}: arrows: " + b.value('document.getElementById("values").innerText'))
     # log axes, a filter, sorting, events, differences
-    b.value('for (const id of ["logx", "logy", "events"]) document.getElementById(id).click()')
+    check(b.value("plot.y.log"), f"{what}: max logits are not on a logarithmic axis")
+    b.value('for (const id of ["logx", "events"]) document.getElementById(id).click()')
     b.wait('plot.x.log && plot.y.log && plot.x.low >= 1 && numbers.events')
     b.value('document.getElementById("filter").value = "kind=muon & train.seed<2"; document.getElementById("filter").oninput()')
     b.wait('document.querySelectorAll("#runs tbody tr").length === 1 && plot.list.length === 1')

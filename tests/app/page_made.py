@@ -15,14 +15,14 @@ def run(key, kind, seed, state, step, **more):
     place = lambda x, l, h: {"value": x, "step": 4, "layer": l, "head": h}
     n = KEYS.index(key)
     out = {"key": key, "stamp": "s" + key, "path": f"runs/{key}.h5", "id": "00" + key, "group": kind, "kind": kind.split()[0], "seed": seed,
-           "date": f"2026-0{n + 1}-03T04:05:06Z", "state": state, "step": step, "steps": 40, "left": None, "loss": 2.5 - n / 8, "val": 3 + (5 * n % 7) / 16,
+           "date": f"2026-0{n + 1}-03T04:05:06Z", "state": state, "step": step, "steps": 40, "left": None, "a_step": None if n == 6 else (n + 1) / 4, "loss": 2.5 - n / 8, "val": 3 + (5 * n % 7) / 16,
            "peak": place(10.123456 * (n + 1), 0, n % 2), "last": place(9.5 - n, 1, 0), "tau": None, "own": {"train.lr": "0.01", "train.seed": str(seed)}}
     own = more.pop("own", {})
     return {**out, **more, "own": {**out["own"], **own}}
 
 INDEX = {
     "live": False, "made": "2026-02-03T04:05:06Z", "words": ["runs", "it's odd"], "t": [12.7062047, 4.30265273, 3.18244631],
-    "common": {"model.layers": "2", "preset": ""},
+    "common": {"model.layers": "2", "preset": "", "train.batch": "2", "model.context": "8"},
     "series": [{"name": "loss", "unit": "nat", "about": "training loss", "heads": False}, {"name": "attn/max_logit", "unit": "", "about": "max logit", "heads": True},
                {"name": "val_loss", "unit": "nat", "about": "validation loss", "heads": False}, {"name": "grad_norm", "unit": "", "about": "gradient norm", "heads": False},
                {"name": "moe/load", "unit": "", "about": "share of tokens", "heads": True}],
@@ -97,13 +97,13 @@ DRIVER = r"""(() => {
   document.head.append = s => { log.asked.push(s.src.replace(/^.*data\//, "")); append(s) }
   const swatch = e => { const s = e.querySelector(".swatch"); return s ? s.style.borderTopColor + " " + s.style.borderTopStyle : "" }
   const select = id => { const s = byId(id); return id + ": " + [...s.options].map(o => (o.selected ? "*" : "") + (o.value === o.label ? "" : o.value + " ") + o.label).join(" | ") }
-  const table = e => [...e.rows].map(row => row.className === "group" ? "== " + row.textContent + " " + swatch(row) + " " + row.cells[0].colSpan :
+  const table = e => [...e.rows].map(row => row.className === "group" ? "== " + [...row.cells].map(c => c.textContent).join(" | ") + " " + swatch(row) + " " + row.cells[0].colSpan :
     [...row.cells].map(c => c.textContent + (c.querySelector("progress") ? " (" + c.querySelector("progress").value + "/" + c.querySelector("progress").max + ")" : "") + (c.title ? " {" + c.title + "}" : "")).join(" | ") + "  <" + [...row.cells].map(c => c.className) + ">")
   const dump = () => ({
     title: [document.title], address: [location.hash], about: [byId("about").textContent], wrong: [byId("wrong").hidden + " " + byId("wrong").textContent],
     show: [byId("show").textContent], export: byId("export").textContent.split("\n"), heatmap: [byId("heatmap").textContent], compare: [byId("compare").textContent],
-    meaning: [byId("meaning").textContent], values: [byId("values").textContent], headvalue: [byId("headvalue").textContent],
-    choices: ["group", "series", "headseries", "headrun", "runa", "runb", "reduce", "draw"].map(select).concat(["logx", "logy", "events", "logcolour"].map(id => id + ": " + byId(id).checked)),
+    meaning: [byId("meaning").textContent], values: [byId("values").innerText.replace(/\s+/g, " ").trim()], headvalue: [byId("headvalue").textContent],
+    choices: ["group", "series", "headseries", "headrun", "runa", "runb", "reduce", "draw", "over", "smooth"].map(select).concat(["logx", "logy", "events", "logcolour"].map(id => id + ": " + byId(id).checked)),
     hidden: ["ofwhat", "heads-section"].map(id => id + ": " + byId(id).hidden), heading: [...byId("runs").tHead.rows[0].cells].map(c => c.dataset.key + " " + c.getAttribute("aria-sort") + " " + c.textContent + " " + c.className),
     table: table(byId("runs").tBodies[0]), legend: [...byId("legend").children].map(li => li.textContent + " " + li.firstChild.getAttribute("aria-pressed") + " " + swatch(li)),
     differences: table(byId("differences").tBodies[0]), labels: ["curves", "heads"].map(id => byId(id).getAttribute("aria-label")),

@@ -65,4 +65,14 @@ const savers = {
   },
   CSV(figure) { download(figure.name + ".csv", "text/csv", figure.table().map(row => row.map(field).join(",") + "\n").join("")) },
 }
+/* Buttons that save a figure, each called by what it does. */
+const saveButtons = (figure, title) => Object.keys(savers).map(kind => {
+  const b = document.createElement("button")
+  b.type = "button"
+  b.textContent = kind
+  b.title = "Save this figure as " + kind
+  b.onclick = () => savers[kind](figure)
+  b.setAttribute("aria-label", "Save " + title + " as " + kind)
+  return b
+})
 const field = x => /[",\n]/.test(x) ? '"' + x.replace(/"/g, '""') + '"' : x ?? ""
