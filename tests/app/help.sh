@@ -83,4 +83,28 @@ pid=$!
 for try in $(seq 200); do test -s out && break; sleep 0.05; done
 kill $pid; wait $pid 2> /dev/null
 grep -q ":$port/" out || grep -q 'no HTTP\|libmicrohttpd' err || fail "serve --port=$port: $(cat out err)"
+# every command's help has two examples, and those that neither take minutes nor need other programs' files work
+mkdir tour && cd tour || exit 99
+for run in muon-1 muon-2 muonclip-1 muonclip-2 adam-1 adam-2 muon-3 adam-3; do
+  small_run $run preset=${run%-*} train.seed=${run#*-}
+done
+mkdir -p runs/muon runs/muonclip
+cp ../muon-[12].h5 runs/muon/; cp ../muonclip-[12].h5 runs/muonclip/; cp ../muon*-[12].h5 ../adam-[12].h5 runs/
+cp ../muon-3.h5 runs/a.h5; cp ../adam-3.h5 runs/b.h5
+ln -s runs demo; ln -s runs sweep
+printf 'preset = muon\ntrain.lr = 0.01, 0.03\n' > rates.conf
+ln -s "$program" maxlogit
+PATH=.:$PATH
+for command in $("$program" list command | sed -n 's/^  \([^ ]*\) .*/\1/p'); do
+  COLUMNS=400 "$program" "$command" --help | grep '^maxlogit ' > examples
+  test "$(grep -c . examples)" -ge 2 || fail "$command --help has less than two examples: $(cat examples)"
+  cat examples >> all
+done
+command -v gnuplot > /dev/null || { echo "no gnuplot: examples of plot not tried"; grep -v '^maxlogit plot' all > some; mv some all; }
+grep -vE '^maxlogit (tune|bench|serve|import|claims [^-])' all | sed 's/sweep.dir=runs/sweep.dir=swept/' > quick # no others beside those of before
+test "$(grep -c . quick)" -gt 25 || fail "few examples: $(cat quick)"
+while read -r line; do
+  timeout 100 sh -c "$line" > ../out 2> ../err < /dev/null || fail "an example: $line: $(tail -n 2 ../err)"
+done < quick
+cd .. || exit 99
 finish

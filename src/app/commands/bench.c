@@ -79,6 +79,7 @@ const struct command command_bench = {
     "the "
     "wire against the least possible, share of messages; by micro-batches, with shared states, by the "
     "context.",
+  .more = "maxlogit bench\nmaxlogit bench --stack=toy --seconds=2",
   OPTIONS,
   .once = "only device=cpu or device=cuda can be said here",
   .settings = 1,

@@ -256,7 +256,8 @@ const struct command command_claims = {
           "measure, margin) "
           "has a hash; where that differs from the one in claims.json, beside the runs, the verdict was "
           "changed after the "
-          "fact, and the former is told as well.",
+          "fact, and the former is told as well.\n\n"
+          "maxlogit claims --list C-56\nmaxlogit claims C-56 --level=quick",
   OPTIONS,
   .most = MANY_WORDS,
   .settings = 1,

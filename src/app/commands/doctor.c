@@ -176,7 +176,8 @@ const struct command command_doctor = {
   .about = "Show what this build and machine have, and do a fixed short run, whose bits are the same on "
            "every processor "
            "with a fused multiply-add.",
-  .more = "Exit status 1 when they are not.",
+  .more = "Exit status 1 when they are not.\n\n"
+          "maxlogit doctor\nmaxlogit doctor --json",
   OPTIONS,
   .run = doctor,
 };

@@ -257,7 +257,8 @@ const struct command command_eval = {
           "train.val_batches, data.path.\n\n"
           "With model.mtp = K, module k's loss (loss +k) is of the token k further on than the main head's; "
           "it agrees "
-          "where both predict the same token, as a draft that the main head would accept.",
+          "where both predict the same token, as a draft that the main head would accept.\n\n"
+          "maxlogit eval a.h5 --context=1x,2x\nmaxlogit eval a.h5 --positions",
   OPTIONS,
   ONE_RUN,
   .settings = 1,

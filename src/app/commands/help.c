@@ -274,6 +274,7 @@ const struct command command_help = {
   .about =
     "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), or all keys "
     "(config).",
+  .more = "maxlogit help muon\nmaxlogit help train.lr",
   OPTIONS,
   .most = 1,
   .once = "one topic at a time",

@@ -131,6 +131,7 @@ const struct command command_list = {
   .arguments = "[KIND]",
   .help = "list plug-ins, presets, claims and operations",
   .about = "List what there is of a kind, or of all. `maxlogit help NAME` explains one of them.",
+  .more = "maxlogit list preset\nmaxlogit list --json\n\n",
   .tell = print_list,
   OPTIONS,
   .most = 1,

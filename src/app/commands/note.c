@@ -59,7 +59,8 @@ const struct command command_note = {
           "leaves the "
           "old one. A run that is being written is refused: stop it, or wait. Notes are no part of what a "
           "run is: its "
-          "id, its numbers and its pairs stay; resume and rerun keep them.",
+          "id, its numbers and its pairs stay; resume and rerun keep them.\n\n"
+          "maxlogit note a.h5 'the first run with a clip'\nmaxlogit note a.h5",
   OPTIONS,
   .wanted = "which run?",
   .most = 2,

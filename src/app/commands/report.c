@@ -72,7 +72,8 @@ const struct command command_report = {
   .about = "Write a page of runs into a folder, whole: it opens from a disk and asks nothing of a "
            "network. " SELECTION_HELP
            " Curves are thinned to intervals of the steps, of which mean, smallest and largest value stay.",
-  .more = "maxlogit report runs/sweep -o page\n"
+  .more = "maxlogit report runs -o page\n"
+          "maxlogit report runs -o page --bare\n\n"
           "`maxlogit serve` shows the same page while runs are being written.",
   OPTIONS,
   .shared = selection_options,

@@ -95,7 +95,8 @@ const struct command command_rerun = {
           "checkpoints, paths "
           "and threads; one that would change the numbers is refused. A difference, which another machine or "
           "another "
-          "build may make, is told with series and step, exit status 1, and RUN.h5 stays what it was.",
+          "build may make, is told with series and step, exit status 1, and RUN.h5 stays what it was.\n\n"
+          "maxlogit rerun a.h5 record.spectra_every=1\nmaxlogit rerun a.h5 -o b.h5 record.probe_every=1",
   OPTIONS,
   ONE_RUN,
   .settings = 1,

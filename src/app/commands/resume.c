@@ -53,7 +53,8 @@ const struct command command_resume = {
   .about = "Continue a run from its last checkpoint, bit for bit.",
   .more = "Only keys that cannot change the past may be given: train.steps upwards under a constant "
           "schedule, paths, "
-          "threads, recording intervals.",
+          "threads, recording intervals.\n\n"
+          "maxlogit resume a.h5\nmaxlogit resume a.h5 train.steps=80",
   OPTIONS,
   ONE_RUN,
   .settings = 1,

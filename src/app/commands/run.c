@@ -139,7 +139,9 @@ const struct command command_run = {
           "maxlogit resume "
           "goes on. Before the first step too; only while the program is still being loaded does a signal "
           "end it as it "
-          "ends any, with nothing written. A second Ctrl-C ends it at once.",
+          "ends any, with nothing written. A second Ctrl-C ends it at once.\n\n"
+          "maxlogit run preset=muon train.steps=40 record.path=a.h5\nmaxlogit run --dry-run preset=muonclip "
+          "qk_clip.tau=30",
   OPTIONS,
   .most = 1,
   .once = "one configuration file at most",

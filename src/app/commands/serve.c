@@ -102,7 +102,8 @@ const struct command command_serve = {
   .about = "Show runs in a browser of this machine while they are being written: prints the address, which "
            "has a token "
            "in it, and answers nobody without it. Only reads, and only these runs. " SELECTION_HELP,
-  .more = "maxlogit serve runs/sweep\n"
+  .more = "maxlogit serve runs\n"
+          "maxlogit serve runs --port=8421\n"
           "ssh -L 8421:127.0.0.1:8421 HOST maxlogit serve --port=8421 runs/sweep",
   OPTIONS,
   .shared = selection_options,

@@ -516,6 +516,7 @@ const struct command command_show = {
     " loss and val are those of the last recorded step; peak "
     "and last are the largest max logit of all recorded steps and of the last, with layer and head. Notes of "
     "the runs stand below.",
+  .more = "maxlogit show runs --group --where 'train.lr<0.05'\nmaxlogit show --why a.h5",
   OPTIONS,
   .shared = selection_options,
   .wanted = "which runs?",

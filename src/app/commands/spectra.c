@@ -373,6 +373,7 @@ const struct command command_spectra = {
     "head's "
     "rows of w_q and w_k, and of its bilinear form w_q^T w_k; and a bound on the head's logits. Also of "
     "checkpoints of others: a file of safetensors, or a folder with shards and their index.",
+  .more = "maxlogit spectra a.h5\nmaxlogit spectra a.h5 --only=heads --json\n\n",
   .tell = add_families,
   OPTIONS,
   .wanted = "which checkpoint?",

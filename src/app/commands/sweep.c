@@ -312,7 +312,9 @@ const struct command command_sweep = {
     "show --by arm.\n\n"
     "Exit status: 0 when every run is done (those that diverged or blew up are) or in the hands of another "
     "sweep, 1 when one "
-    "failed, 75 when stopped.",
+    "failed, 75 when stopped.\n\n"
+    "maxlogit sweep preset=adam,muon train.seed=1..2 train.steps=40 sweep.dir=runs\n"
+    "maxlogit sweep rates.conf --list",
   OPTIONS,
   .most = 1,
   .once = "one configuration file at most",

@@ -352,6 +352,7 @@ const struct command command_watch = {
            "run ends. Of a folder: a table of its runs on a terminal, elsewhere a line for each run that has "
            "ended. Ends "
            "when nothing was written in it for 10 seconds.",
+  .more = "maxlogit watch a.h5\nmaxlogit watch runs",
   .options = options,
   .size = sizeof(struct live_view),
   ONE_RUN,
