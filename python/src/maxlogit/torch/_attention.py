@@ -50,6 +50,12 @@ def clean(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 
+def _kind(module: nn.Module) -> type:
+    """The class of what a wrapper wraps."""
+    inner = [module._modules.get(part) for part in _WRAPPERS if type(module).__module__.startswith("torch.")]
+    return next((_kind(m) for m in inner if m is not None), type(module))
+
+
 _warned: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
@@ -101,17 +107,18 @@ class Attention:
         self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
         self._places: list[Tensor] = []  # alive, so that no other tensor has their addresses
+        modules: dict[str, nn.Module] = {}
         for name, module in model.named_modules():
             is_plain = type(module).__module__.startswith("torch.nn.modules")
             if is_plain and not isinstance(module, nn.MultiheadAttention) and module is not model:
                 continue
             name = clean(name)
-            if name in self.paths:  # a wrapper and the module in it
-                continue
             if _is_watched(module):
                 raise ValueError(
                     f"{name or type(module).__name__} is watched as a part of another model: close that one first"
                 )
+            modules.setdefault(name, module)  # a wrapper before the module in it
+        for name, module in modules.items():
             self.paths[name] = weakref.ref(module)
             self._hook(module, name)
         self._diverted = _divert_all(model)
@@ -173,13 +180,13 @@ class Attention:
             by_path.setdefault(path, []).append(row)
             module = self.paths[path]()
             if module is not None:
-                kinds.setdefault(type(module), self.shape[row])
+                kinds.setdefault(_kind(module), self.shape[row])
         rows = []
         for path, ref in self.paths.items():
             module = ref()
             if path in by_path:
                 rows += sorted(by_path[path], key=lambda row: int([*row.split("#"), "1"][1]))
-            elif module is not None and type(module) in kinds:
+            elif module is not None and _kind(module) in kinds:
                 rows.append(path)
         return rows
 
@@ -318,6 +325,7 @@ class _Thread:
         self.probe: Any = None
         self.mode: Any = None
         self.owner: Any = None  # the module that has begun it
+        self.frame: Any = None  # that calls the module
         self.told: Any = None  # a call that compiled code has told, whose backend may call the function of PyTorch itself
         self.by_hand: Counter[str] = Counter()  # softmaxes of products, by module, minus those whose products were seen
 
@@ -376,20 +384,31 @@ def _start(owner: Any, attention: Attention) -> None:
     mode: Any = Observer(attention)
     mode.__enter__()
     threads.own.mode, threads.own.owner, threads.own.by_hand = mode, owner, Counter()
+    threads.own.frame = sys._getframe(2)
 
 
 def _end(owner: Any) -> None:
     if threads.own.mode is not None and threads.own.owner is owner:
-        mode, threads.own.mode, threads.own.owner = threads.own.mode, None, None
+        mode, threads.own.mode, threads.own.owner, threads.own.frame = threads.own.mode, None, None, None
         mode.__exit__(None, None, None)
         mode.finish()
 
 
-def _end_interrupted(owner: Any) -> None:
-    """A pass that KeyboardInterrupt ended has called no hook behind it."""
-    if not torch.compiler.is_compiling() and threads.own.owner is owner:
+def _is_interrupted() -> bool:
+    """Whether KeyboardInterrupt ended the pass: that calls no hook behind it."""
+    begun, frame = threads.own.frame, None
+    if begun is not None:
+        frame = sys._getframe()
+        while frame is not None and frame is not begun:
+            frame = frame.f_back  # type: ignore[assignment]
+    return begun is not frame
+
+
+def _end_interrupted(owner: Any, is_root: bool = False) -> None:
+    """Before a pass of the same module, or of another model."""
+    if not torch.compiler.is_compiling() and (threads.own.owner is owner or (is_root and _is_interrupted())):
         threads.own.at = None
-        _end(owner)
+        _end(threads.own.owner)
 
 
 def _is_again() -> bool:
@@ -402,7 +421,7 @@ def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
         return
     inner = _inside.get(module)
     attention = None if inner is None else inner()
-    _end_interrupted(module)
+    _end_interrupted(module, is_root=True)
     if attention is None or threads.own.mode is not None or _is_again():
         return
     _maybe_probe(attention, attention.model, args, kwargs)
@@ -423,8 +442,9 @@ def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...],
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if _is_exporting():
         return
-    _end_interrupted(module)
     place: Any = module._maxlogit_place
+    if not torch.compiler.is_compiling():
+        _end_interrupted(module, is_root=threads.own.mode is not None and not _owner(place)[1])
     if threads.own.at is None and threads.own.mode is None and not torch.compiler.is_compiling():
         attention = _owner(place)[0]
         if attention is None or _is_again():  # a copy has no attention of its own
@@ -533,6 +553,9 @@ def _wrap_sdpa(original: Callable[..., Any]) -> Callable[..., Any]:
 def tell(place: Tensor, call: int, q: Tensor, k: Tensor, v: Any, scale: Optional[float], mask: Mask) -> None:
     attention, name = _owner(place)
     if attention is None:
+        return
+    if _is_interrupted():  # this is another model
+        threads.own.at = None
         return
     row = _row_of(name, call)
     if threads.own.probe is not None:

@@ -68,6 +68,10 @@ class Frozen(Exception):
     """Nothing that makes the logits is trained."""
 
 
+class NotFinite(Exception):
+    """Queries or keys of this pass are not finite: another one will show what makes them."""
+
+
 class _Weight(NamedTuple):
     parameter: Optional[nn.Parameter]
     dim: int
@@ -113,6 +117,7 @@ class Probe(TorchFunctionMode):
         self.sources: dict[str, Source] = {}
         self.reasons: dict[str, str] = {}
         self.frozen: set[str] = set()
+        self.not_finite: set[str] = set()
         self.outputs: dict[int, _Output] = {}
         self.owners: dict[int, str] = {}
         self.claims: dict[int, set[int]] = {}  # of a parameter: outputs of it that make queries or keys
@@ -200,6 +205,8 @@ class Probe(TorchFunctionMode):
                 self.reasons[row] = str(problem)
             except Frozen:
                 self.frozen.add(row)
+            except NotFinite:
+                self.not_finite.add(row)
             except Exception as problem:
                 self.reasons[row] = f"cannot be followed back to its projections ({type(problem).__name__}: {problem})"
 
@@ -210,6 +217,8 @@ class Probe(TorchFunctionMode):
             if torch._C._functorch.is_functorch_wrapped_tensor(x) or x.is_nested:
                 raise Refused(f"has {what} that are nested, or under torch.func")
         local_q, local_k = plain_call(q, k)
+        if not (bool(local_q.isfinite().all()) and bool(local_k.isfinite().all())):
+            raise NotFinite
         heads, groups, size = local_q.shape[1], local_k.shape[1], local_q.shape[3]
         follow = _Follow(self)
         of_q = [follow.head("queries", q, h) for h in range(heads)]
@@ -366,7 +375,7 @@ class Probe(TorchFunctionMode):
             if not _aligned([self.sources[name] for name in names]):
                 for name in names:
                     self.refuse(name, f"has heads that share rows of {path} with other heads ({', '.join(names)})")
-        for row in self.reasons:
+        for row in (*self.reasons, *self.not_finite):
             self.sources.pop(row, None)
         warn_by_hand(self.attention)
 
@@ -615,12 +624,8 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     place = module.__dict__.get("_maxlogit_place")
     try:
         with _untouched(attention.model), _not_compiled(), _not_checkpointed(), probe, torch.enable_grad():
-            threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe = (
-                Running(place, None, 0),
-                probe,
-                None,
-                probe,
-            )
+            own = threads.own
+            own.at, own.mode, own.owner, own.frame, own.probe = Running(place, None, 0), probe, None, None, probe
             module.forward(*map(_of_its_own, args), **{name: _of_its_own(x) for name, x in kwargs.items()})
     except Exception as error:
         problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"
