@@ -131,7 +131,12 @@ LANGUAGE = {
     "ALBERT": ("AlbertForMaskedLM", "AlbertConfig", {**SMALL, "embedding_size": 16}, ""),
     "ELECTRA": ("ElectraForMaskedLM", "ElectraConfig", {**SMALL, "embedding_size": 16}, ""),
     "ModernBERT": ("ModernBertForMaskedLM", "ModernBertConfig", {**SMALL, "cls_token_id": 1, "sep_token_id": 2}, ""),
-    "GPT-OSS": ("GptOssForCausalLM", "GptOssConfig", {**BY_HEADS, **EXPERTS, "num_local_experts": 4, "sliding_window": 5}, ""),
+    "GPT-OSS": (
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**BY_HEADS, "num_experts_per_tok": 2, "num_local_experts": 4, "sliding_window": 5},
+        "",
+    ),
     "Qwen3-MoE": ("Qwen3MoeForCausalLM", "Qwen3MoeConfig", {**BY_HEADS, **EXPERTS, "num_experts": 4}, "proportion"),
     "Qwen3-Next": (
         "Qwen3NextForCausalLM",
@@ -224,6 +229,11 @@ def grow(model):
 
 
 class OfAModel(InFolder):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(1)  # the models are small
+
     def two_lines(self, model, run):
         """README's, unchanged; how many rows have maxima."""
         with maxlogit.Recorder(self.path, mode="replace") as recorder, warnings.catch_warnings():
@@ -302,7 +312,7 @@ class Transformers(OfAModel):
 
         t5 = {"vocab_size": VOCAB, "d_model": WIDTH, "d_kv": 8, "d_ff": 48, "num_layers": 1, "num_heads": HEADS}
         t5 |= {"dropout_rate": 0.0, "decoder_start_token_id": 0}
-        both = {"vocab_size": VOCAB, "d_model": WIDTH, "dropout": 0.0, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+        both = {k: SMALL[k] for k in SMALL if k.endswith("token_id")} | {"vocab_size": VOCAB, "d_model": WIDTH, "dropout": 0.0}
         both |= {f"{part}_layers": 1 for part in ("encoder", "decoder")}
         both |= {f"{part}_attention_heads": HEADS for part in ("encoder", "decoder")}
         both |= {f"{part}_ffn_dim": 48 for part in ("encoder", "decoder")} | {"decoder_start_token_id": 1}
@@ -339,7 +349,8 @@ class Transformers(OfAModel):
 
         small = {"hidden_size": WIDTH, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": HEADS}
         images, ids = {"image_size": 16, "patch_size": 4}, torch.randint(3, VOCAB, (2, T))
-        text = {**small, **{k: SMALL[k] for k in SMALL if "token_id" in k}, "vocab_size": VOCAB, "max_position_embeddings": 16}
+        tokens = {k: SMALL[k] for k in SMALL if k.endswith("token_id")}
+        text = {**small, **tokens, "vocab_size": VOCAB, "max_position_embeddings": 16}
         towers = {"text_config": text, "vision_config": {**small, **images}}
         x = {"pixel_values": torch.randn(2, 3, 16, 16)}
         no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -661,11 +661,9 @@ class Ranks(InFolder):
             distributed = mock.Mock(wraps=torch.distributed, all_reduce=reduced, get_backend_config=lambda g, b=backend: b)
             chip = mock.Mock()
             chip.current_accelerator.return_value, chip.current_device_index.return_value = torch.device("meta"), 0
-            with (
-                mock.patch.object(_ranks, "is_distributed", return_value=True),
-                mock.patch.object(torch, "distributed", distributed),
-                mock.patch.object(torch, "accelerator", chip, create=True),
-            ):
+            one = mock.patch.object(_ranks, "is_distributed", return_value=True)
+            two = mock.patch.multiple(torch, distributed=distributed, accelerator=chip, create=True)
+            with one, two:
                 rows = _ranks.Rows()
                 for work in (
                     lambda: rows.agree(["a"], {"a": 2}),

@@ -561,7 +561,8 @@ def _untouched(model: nn.Module) -> Iterator[None]:
     """Random numbers and buffers are afterwards as before."""
     devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
     own, numpys = random.getstate(), np.random.get_state()
-    buffers = [(m._buffers, n, b, b.detach().clone()) for m in model.modules() for n, b in m._buffers.items() if b is not None]
+    every = [(m._buffers, name, b) for m in model.modules() for name, b in m._buffers.items() if b is not None]
+    buffers = [(own, name, b, b.detach().clone()) for own, name, b in every]
     with torch.random.fork_rng(devices):
         try:
             yield
