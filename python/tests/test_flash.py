@@ -5,6 +5,8 @@ import types
 import unittest
 from unittest import mock
 
+import numpy as np
+
 try:
     import torch
     from torch import nn
@@ -16,6 +18,7 @@ try:
 except ImportError:
     transformers = None
 
+import maxlogit.torch as mt
 import test_torch
 from test_torch import SMALL, VOCAB, causal, explicit
 
@@ -278,6 +281,12 @@ class Interface(test_torch.InFolder):
             model.eval()(x, grid_thw=grid)
         self.assertEqual((found.places["layer"], len(entered)), (["blocks.0.attn"], 3))
         self.close(found.values[0, 0], torch.stack(entered).amax(0).numpy())
+        tau = float(torch.stack(entered).amax(0).median())
+        clip = mt.QKClip(model.train(), tau=tau)
+        for _ in range(2):
+            model(x, grid_thw=grid)
+            clip.step()
+        self.close(clip.max_logit[0], np.minimum(found.values[0, 0], tau), 1e-4)
 
 
 if __name__ == "__main__":

@@ -312,7 +312,8 @@ class Transformers(OfAModel):
 
         t5 = {"vocab_size": VOCAB, "d_model": WIDTH, "d_kv": 8, "d_ff": 48, "num_layers": 1, "num_heads": HEADS}
         t5 |= {"dropout_rate": 0.0, "decoder_start_token_id": 0}
-        both = {k: SMALL[k] for k in SMALL if k.endswith("token_id")} | {"vocab_size": VOCAB, "d_model": WIDTH, "dropout": 0.0}
+        both = {k: SMALL[k] for k in SMALL if k.endswith("token_id")}
+        both |= {"vocab_size": VOCAB, "d_model": WIDTH, "dropout": 0.0}
         both |= {f"{part}_layers": 1 for part in ("encoder", "decoder")}
         both |= {f"{part}_attention_heads": HEADS for part in ("encoder", "decoder")}
         both |= {f"{part}_ffn_dim": 48 for part in ("encoder", "decoder")} | {"decoder_start_token_id": 1}
