@@ -246,12 +246,12 @@ class Interface(test_torch.InFolder):
     def test_padding(self):
         """It is neither asked nor seen, on either side, whatever position ids and limits say."""
         mask = torch.ones(2, 12, dtype=torch.long)
-        mask[0, 9:], mask[1, :4] = 0, 0
+        mask[0, 3:], mask[1, :8] = 0, 0
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         given = {"input_ids": self.IDS.expand(2, -1), "attention_mask": mask, "position_ids": positions}
         found, calls = self.recorded("flash_attention_2", given)
         for (q, k, *_), layer in zip(calls, found):
-            parts = zip((slice(9), slice(4, 12)), q, k)
+            parts = zip((slice(3), slice(8, 12)), q, k)
             truth = [explicit(a[None, :, own], b[None, :, own], seen=causal(12, 12)[own, own]) for own, a, b in parts]
             self.close(layer, torch.stack(truth).amax(0).numpy())
 
