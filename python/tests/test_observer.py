@@ -565,8 +565,9 @@ def of_stages(rank, ranks, path):
                 layer(x * (step + 1))
 
     model.forward = forward
-    own = []
-    with maxlogit.Recorder(path, rank=rank) as recorder, mt.watch(model, recorder, spectra_every=0):
+    own, told = [], []
+    names = mock.patch.object(torch.distributed, "all_gather_object", wraps=torch.distributed.all_gather_object)
+    with maxlogit.Recorder(path, rank=rank) as recorder, mt.watch(model, recorder, spectra_every=0), names as gathered:
         clip = mt.QKClip(model, tau=1e9)
         for step in range(4):
             if rank < 2:
@@ -574,6 +575,8 @@ def of_stages(rank, ranks, path):
             clip.step()
             recorder.log(step, loss=1.0)
             own.append({k: v.max() for k, v in zip(clip.layers, clip.max_logit)})
+            told.append(gathered.call_count)
+    assert 0 < told[2] == told[3] < 8, told  # names are gathered only when they have changed
     everyone = [None] * ranks
     torch.distributed.all_gather_object(everyone, [sorted(map(str, row.items())) for row in own])
     assert all(one == everyone[0] for one in everyone), everyone
