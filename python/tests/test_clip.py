@@ -1,7 +1,9 @@
 """QK-Clip of every shape of attention: after one clip the same input gives S gamma, or the clip was refused and nothing is
 written. S is the softmax's input without what is added to it, in double, from the queries and keys that enter."""
 
+import copy
 import math
+import pickle
 import unittest
 import warnings
 
@@ -330,6 +332,72 @@ class Narrow(Base):
         return self.split(F.linear(x, self.w.float() / 50), self.heads), k, v
 
 
+class EightBits(torch.autograd.Function):
+    """As a kernel multiplies: nothing of PyTorch's is called with the weight."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(w)
+        return torch.einsum("...i,oi->...o", x, w.float() / 50)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g @ (ctx.saved_tensors[0].float() / 50), None
+
+
+class FourBits(torch.autograd.Function):
+    """Two numbers in a byte; what is unpacked goes through F.linear."""
+
+    @staticmethod
+    def unpack(w):
+        return torch.stack((w & 15, w >> 4), -1).flatten(1).float() / 10 - 0.8
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(w)
+        return F.linear(x, FourBits.unpack(w))
+
+    @staticmethod
+    def backward(ctx, g):
+        return g @ FourBits.unpack(ctx.saved_tensors[0]), None
+
+
+class Packed(Base):
+    """bitsandbytes' layers: parameters of a class of their own, with numbers that nobody trains; queries and keys, and those
+    of another module, have one in common."""
+
+    kernel = EightBits
+
+    class Parameter(nn.Parameter):
+        pass
+
+    def make(self, bias):
+        super().make(bias)
+        if self.kernel is EightBits:
+            w = (30 * torch.randn(self.heads * SIZE, WIDTH)).to(torch.int8)
+        else:
+            w = torch.randint(256, (self.heads * SIZE, WIDTH // 2), dtype=torch.uint8)
+        self.w = self.Parameter(w, requires_grad=False)
+
+    def project(self, x):
+        q, k = self.kernel.apply(x, self.w), self.kernel.apply(x.flip(-1), self.w)
+        return self.split(q, self.heads), self.split(k, self.heads), super().project(x)[2]
+
+
+class PackedHalf(Packed):
+    kernel = FourBits
+
+
+class WeightNorm(Base):
+    """As it was before parametrizations: a hook computes the weight."""
+
+    def make(self, bias):
+        super().make(bias)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            nn.utils.weight_norm(self.q_proj)
+
+
 class Parametrized(Base):
     def make(self, bias):
         super().make(bias)
@@ -554,12 +622,15 @@ REFUSED = {
     "an embedding with the weight": (ElsewhereIn, "also used outside"),
     "a bias with another purpose": (ElsewhereBias, "also used outside"),
     "a convolution": (Convolved, "no plain linear layer"),
-    "8 bits": (Narrow, "computed in each forward pass"),
-    "a parametrization": (Parametrized, "computed in each forward pass"),
-    "multi-head attention by its function": (Pooled, "computed in each forward pass"),
+    "8 bits": (Narrow, "computed in each forward pass .from numbers that are not trained"),
+    "8 bits in a kernel": (Packed, "no linear layer of the model"),
+    "4 bits in a kernel": (PackedHalf, "no linear layer of the model"),
+    "a parametrization": (Parametrized, "forward pass .parametrized, q_proj.parametrizations.weight.original0, "),
+    "weight norm, the older": (WeightNorm, "forward pass .from q_proj.weight_g, q_proj.weight_v"),
+    "multi-head attention by its function": (Pooled, "computed in each forward pass .from q_proj.bias|forward pass .from k"),
     "a sink that is learned": (SinkOfItsOwn, "r changes behind the projections"),
     "einsum": (Contracted, "no linear layer of the model"),
-    "one parameter for all projections": (Stacked, "computed in each forward pass"),
+    "one parameter for all projections": (Stacked, "computed in each forward pass .from w"),
 }
 
 
@@ -739,6 +810,22 @@ class Shapes(unittest.TestCase):
             clip = mt.QKClip(model, tau=0.01)
             self.never_clips(model, x, clip, before, "left alone")
             self.assertEqual(clip.frozen, [""])
+
+    def test_packed_weights_that_layers_share(self):
+        """Neither is written to."""
+        for kind in (Packed, PackedHalf):
+            model = nn.Sequential(kind(), kind(), Base()).train()
+            model[1].w = model[0].w
+            model.forward = lambda x, model=model: [part(x) for part in model]
+            before = values(model)
+            clip = mt.QKClip(model, tau=0.01, on_unknown="skip", maximum="absolute")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model(torch.randn(3, T, WIDTH))
+                self.assertEqual(clip.step(), HEADS)
+            self.assertEqual(list(clip.refused), ["0", "1"])
+            for key, value in model.state_dict().items():
+                self.assertEqual(torch.equal(value, before[key]), "2." not in key or "v_proj" in key, key)
 
     def test_parameters_that_layers_share(self):
         """Each is scaled once, by the smallest factor due."""
@@ -937,6 +1024,77 @@ class Shapes(unittest.TestCase):
             run(x)
             clip.step()
             self.assertAlmostEqual(float(clip.max_logit.max()), 0.5, 4)
+
+
+class Followed(unittest.TestCase):
+    """Whatever a message proposes works. Elsewhere are followed: see, layouts=, on_unknown, optimizer=, clip.verify, to merge
+    an adapter, to compile flex_attention alone, bias=False."""
+
+    def test_remove_the_parametrization(self):
+        model, x = made(Parametrized)
+        clip = mt.QKClip(model, tau=0.5)
+        model(x)
+        with self.assertRaisesRegex(mt.CannotClip, "remove_parametrizations makes it a parameter"):
+            clip.step()
+        nn.utils.parametrize.remove_parametrizations(model.q_proj, "weight")
+        model(x)
+        clip.step()  # finds other parameters
+        model(x)
+        self.assertGreater(clip.step(), 0)
+        self.assertAlmostEqual(float(model.logits(x).max()), 0.5, 4)
+
+    def test_close_the_other_model(self):
+        model, x = made(Base)
+        outer = nn.Sequential(model)
+        clip = mt.QKClip(model, tau=0.5)
+        with self.assertRaisesRegex(ValueError, "0 is watched as a part of another model: close that one first"):
+            mt.QKClip(outer, tau=0.5)
+        clip.close()
+        clip = mt.QKClip(outer, tau=0.5)
+        outer(x)
+        self.assertGreater(clip.step(), 0)
+
+    def test_the_rule_of_a_state(self):
+        model, x = made(Base)
+        state = mt.QKClip(model, tau=0.5, scope="layer").state_dict()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clip = mt.QKClip(model, tau=3)
+        with self.assertRaisesRegex(ValueError, r"the state has {'tau': 0.5, 'scope': 'layer'}"):
+            clip.load_state_dict(state)
+        clip.tau, clip.scope = 0.5, "layer"
+        clip.load_state_dict(state)
+        self.assertEqual((clip.tau, clip.state_dict()), (0.5, state))
+
+    def test_call_train(self):
+        model, x = made(Base)
+        clip = mt.QKClip(model.eval(), tau=0.5)
+        model(x)
+        with self.assertRaisesRegex(RuntimeError, "called within the watched model in training mode"):
+            clip.step()
+        model.train()
+        model(x)
+        self.assertGreater(clip.step(), 0)
+
+    def test_one_for_a_copy(self):
+        model, x = made(Base)
+        model.clip = mt.QKClip(model, tau=0.5)
+        model(x)
+        model.clip.step()
+        for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            with torch.no_grad():
+                other.q_proj.weight.mul_(9)
+            other(x)
+            with self.assertRaisesRegex(RuntimeError, "make one for it"):
+                other.clip.step()
+            other.clip = mt.QKClip(other, tau=0.5)
+            other(x)
+            self.assertGreater(other.clip.step(), 0)
+        before = values(model)
+        model(x)
+        model.clip.step()
+        for key, value in model.state_dict().items():
+            torch.testing.assert_close(value, before[key], rtol=1e-5, atol=0)
 
 
 class Lasting(unittest.TestCase):

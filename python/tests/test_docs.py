@@ -51,7 +51,7 @@ class Docs(unittest.TestCase):
             import maxlogit.torch
         except ImportError as error:
             if importlib.util.find_spec("torch"):
-                self.assertRegex(str(error), r"maxlogit\.torch wants PyTorch 2\.5 or later, this is \d")
+                self.assertRegex(str(error), r"maxlogit\.torch needs PyTorch 2\.5 or later, this is \d")
             self.skipTest(str(error))
         import torch
         import torch.nn.functional as F

@@ -383,6 +383,7 @@ class Watching(InFolder):
         for name, wanted in (
             ("module.a.b", "a.b"),
             ("_orig_mod.a._checkpoint_wrapped_module.b", "a.b"),
+            ("_fsdp_wrapped_module.a.1._fsdp_wrapped_module.b", "a.1.b"),
             ("a.modules.b", "a.modules.b"),
             ("module", ""),
         ):

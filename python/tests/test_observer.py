@@ -2,7 +2,10 @@
 
 import copy
 import io
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import unittest
 import warnings
@@ -21,7 +24,7 @@ except ImportError:
 import in_folder
 import maxlogit
 import maxlogit.torch as mt
-from maxlogit.torch import _attention
+from maxlogit.torch import _attention, _ranks
 from ranks import run_as_ranks
 from test_torch import HEADS, WIDTH, Nano, NanoAttention, T, batch, truth_of_nano
 
@@ -123,8 +126,9 @@ class Found(InFolder):
 
         found = self.rows(model, step, 4)
         self.assertEqual(found.places["layer"], ["blocks.0", "blocks.1"])
-        missing = np.isnan(found.values).all(2)
-        self.assertEqual(missing.tolist(), [[False, True], [False, False], [False, False], [False, True]])
+        missing = found.values.view(np.uint64) == np.float64(maxlogit.MISSING).view(np.uint64)  # no other NaN
+        self.assertEqual(missing.all(2).tolist(), [[False, True], [False, False], [False, False], [False, True]])
+        self.assertEqual(np.isnan(found.values).tolist(), missing.tolist())
 
     def test_two_calls_have_two_rows(self):
         class Two(nn.Module):
@@ -161,6 +165,38 @@ class Found(InFolder):
                     recorder.log(i, loss=1.0)
         said = [str(w.message) for w in said if "maxlogit" in str(w.message)]
         self.assertEqual(len([text for text in said if "blocks.0" in text and "vmap" in text]), 1, said)
+
+    def test_nested_tensors(self):
+        """One warning, and training goes on."""
+
+        class Nested(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(3))
+
+            def forward(self, x):
+                q, k, v = (p(x).view(2, -1, HEADS, WIDTH // HEADS).transpose(1, 2) for p in self.qkv)
+                return F.scaled_dot_product_attention(q, k, v)
+
+        from torch.nested._internal import sdpa
+
+        model, processor = nn.Sequential(Nested()), mock.patch.object(sdpa, "can_use_cudnn_attention", return_value=False)
+        x = torch.nested.nested_tensor([torch.randn(n, WIDTH) for n in (5, 3)], layout=torch.jagged)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            with maxlogit.Recorder(self.path, mode="replace") as recorder, mt.watch(model, recorder):
+                for i in range(2):
+                    with processor:  # a build for GPUs asks for one
+                        model(x)
+                    recorder.log(i, loss=1.0)
+        self.assertEqual(sum("0: its maxima are missing: nested tensors" in str(w.message) for w in said), 1)
+        self.assertNotIn("attn/max_logit", maxlogit.open(self.path))
+        clip = mt.QKClip(model, tau=0.01)
+        with processor:
+            model(x)
+        with self.assertRaisesRegex(mt.CannotClip, "nested"):
+            clip.step()
+        clip.close()
 
     def test_export(self):
         model = Nano()
@@ -347,6 +383,50 @@ class Closed(InFolder):
             maxlogit.open(self.path)["attn/max_logit"].values[0], truth_of_nano(model, batch(1)), rtol=1e-5
         )
 
+    def test_saved_after_close_it_needs_no_package(self):
+        """It loads and runs where there is none, and so does an exported graph."""
+        (self.folder / "of_a_user.py").write_text(
+            "import torch\nfrom torch import nn\n\n"
+            "class Model(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.a = nn.MultiheadAttention(8, 2, batch_first=True)\n\n"
+            "    def forward(self, x):\n"
+            "        return self.a(x, x, x, need_weights=False)[0]\n"
+        )
+        reads = (
+            "import sys, torch, of_a_user\n"
+            "x = torch.ones(1, 3, 8)\n"
+            "for one in (torch.load('model.pt', weights_only=False), torch.export.load('graph.pt2').module()):\n"
+            "    print(one(x).sum().item())\n"
+            "assert not any('maxlogit' in name for name in sys.modules)\n"
+        )
+        sys.path.insert(0, str(self.folder))
+        self.addCleanup(sys.path.remove, str(self.folder))
+        import of_a_user
+
+        self.addCleanup(sys.modules.pop, "of_a_user")
+        model, x = of_a_user.Model(), torch.ones(1, 3, 8)
+        with maxlogit.Recorder(self.path) as recorder, mt.watch(model, recorder):
+            clip = mt.QKClip(model, tau=1e-3, recorder=recorder)
+            model(x)
+            self.assertGreater(clip.step(), 0)
+            recorder.log(0, loss=1.0)
+            graph = torch.export.export(model, (x,))
+            clip.close()
+        torch.save(model, self.folder / "model.pt")
+        torch.export.save(graph, self.folder / "graph.pt2")
+        ran = subprocess.run(
+            [sys.executable, "-c", reads],
+            cwd=self.folder,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        for found in ran.stdout.split():
+            self.assertAlmostEqual(float(found), float(model(x).sum()), 4)
+
     def test_a_model_that_is_dropped(self):
         import gc
         import weakref
@@ -485,8 +565,9 @@ def of_stages(rank, ranks, path):
                 layer(x * (step + 1))
 
     model.forward = forward
-    own = []
-    with maxlogit.Recorder(path, rank=rank) as recorder, mt.watch(model, recorder, spectra_every=0):
+    own, told = [], []
+    names = mock.patch.object(torch.distributed, "all_gather_object", wraps=torch.distributed.all_gather_object)
+    with maxlogit.Recorder(path, rank=rank) as recorder, mt.watch(model, recorder, spectra_every=0), names as gathered:
         clip = mt.QKClip(model, tau=1e9)
         for step in range(4):
             if rank < 2:
@@ -494,13 +575,109 @@ def of_stages(rank, ranks, path):
             clip.step()
             recorder.log(step, loss=1.0)
             own.append({k: v.max() for k, v in zip(clip.layers, clip.max_logit)})
+            told.append(gathered.call_count)
+    assert 0 < told[2] == told[3] < 8, told  # names are gathered only when they have changed
     everyone = [None] * ranks
     torch.distributed.all_gather_object(everyone, [sorted(map(str, row.items())) for row in own])
     assert all(one == everyone[0] for one in everyone), everyone
 
 
+def of_groups(rank, ranks, folder):
+    """Two models at once, each on two ranks, which reduce their own maxima."""
+    groups = [torch.distributed.new_group([2 * i, 2 * i + 1]) for i in range(2)]
+    one, own = rank // 2, rank % 2
+    torch.manual_seed(one)
+    model = Nano()
+    truth = np.maximum(*(truth_of_nano(model, batch(10 * one + i)) for i in range(2)))
+    gamma = np.minimum(1, 3 / truth[0])
+    with maxlogit.Recorder(f"{folder}/{one}.h5", rank=own) as recorder:
+        mt.watch(model, recorder, spectra_every=0, group=groups[one])
+        clip = mt.QKClip(model, tau=3, recorder=recorder, group=groups[one])
+        model(batch(10 * one + own))
+        assert clip.step() > 0
+        np.testing.assert_allclose(clip.gamma[0], gamma, rtol=1e-5)
+        recorder.log(0, loss=1.0)
+    if own == 0:
+        np.testing.assert_allclose(maxlogit.open(f"{folder}/{one}.h5")["attn/max_logit"].values[0], truth, rtol=1e-5)
+
+
+def of_replicas(rank, ranks, path):
+    """The same weights, and layers that are dropped by each replica as it likes: they stay the same."""
+    torch.manual_seed(0)
+    model, given = Nano(), np.random.default_rng(rank)
+    with torch.no_grad():
+        for block in model.blocks:
+            block.c_attn.weight.mul_(2)
+    every = [*model.blocks, *(copy.deepcopy(block) for block in model.blocks)]
+    model.blocks = nn.ModuleList(every)
+    seen = [set() for _ in range(2)]
+    with maxlogit.Recorder(path, rank=rank) as recorder, mt.watch(model, recorder, spectra_every=0):
+        clip = mt.QKClip(model, tau=2, on_ineffective="warn")
+        for step in range(6):
+            kept = [i for i in range(4) if given.random() < 0.5] if step else [rank, 3]
+            seen[step % 2] = set(kept)
+            model.blocks = nn.ModuleList(every[i] for i in kept)
+            x = model.embed(batch(step * ranks + rank))
+            model.blocks = nn.ModuleList(every)
+            model.forward = lambda x, kept=kept: [every[i](x) for i in kept]
+            model(x)
+            kepts = [None] * ranks
+            torch.distributed.all_gather_object(kepts, kept)
+            clip.step()
+            known = dict(zip(clip.layers, np.isnan(clip.max_logit).all(1)))
+            wanted = {f"blocks.{i}" for kept in kepts for i in kept}
+            assert {name for name, is_missing in known.items() if not is_missing} == wanted, (step, known, wanted)
+            for block in every:
+                weights = [torch.empty_like(block.c_attn.weight) for _ in range(ranks)]
+                torch.distributed.all_gather(weights, block.c_attn.weight.detach())
+                assert all(torch.equal(weights[0], w) for w in weights), (step, kepts)
+            recorder.log(step, loss=1.0)
+        assert clip.clips > 0
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Ranks(InFolder):
+    def test_groups(self):
+        run_as_ranks(self, 4, of_groups, str(self.folder))
+
+    def test_replicas_that_drop_other_layers(self):
+        run_as_ranks(self, 3, of_replicas, str(self.path))
+
+    def test_the_group_s_device(self):
+        """What is reduced is there, also of a rank that has nothing; of two devices the processor."""
+
+        class Stop(Exception):
+            pass
+
+        def reduced(tensor, *args, **kwargs):
+            devices.append(tensor.device.type)
+            raise Stop
+
+        for backend, wanted in (
+            ("cuda:nccl", "meta"),
+            ("cpu:gloo,cuda:nccl", "cpu"),
+            ("cpu:gloo", "cpu"),
+            ("cpu:mpi,cuda:mpi", "cpu"),
+            ("cpu:ucc,cuda:ucc", "cpu"),
+        ):
+            devices = []
+            distributed = mock.Mock(wraps=torch.distributed, all_reduce=reduced, get_backend_config=lambda g, b=backend: b)
+            chip = mock.Mock()
+            chip.current_accelerator.return_value, chip.current_device_index.return_value = torch.device("meta"), 0
+            one = mock.patch.object(_ranks, "is_distributed", return_value=True)
+            two = mock.patch.multiple(torch, distributed=distributed, accelerator=chip, create=True)
+            with one, two:
+                rows = _ranks.Rows()
+                for work in (
+                    lambda: rows.agree(["a"], {"a": 2}),
+                    lambda: rows.reduce({}),
+                    lambda: rows.reduce({"a": torch.ones(2)}),
+                    lambda: rows.sum(np.zeros(1)),
+                ):
+                    with self.assertRaises(Stop):
+                        work()
+            self.assertEqual(devices, [wanted] * 4, backend)
+
     def test_rows_by_name(self):
         run_as_ranks(self, 3, of_stages, str(self.path))
         found = maxlogit.open(self.path)["attn/max_logit"]

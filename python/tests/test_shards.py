@@ -2,7 +2,10 @@
 their own or of a fused one, two heads a key: bit for bit the clip of whole weights, and of the moments of their optimizer.
 By distribute_tensor, and trained under fully_shard (FSDP2), where each process has its part of the batch."""
 
+import tempfile
 import unittest
+
+import numpy as np
 
 try:
     import torch
@@ -10,6 +13,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
+import maxlogit
 import maxlogit.torch as mt
 from ranks import run_as_ranks
 
@@ -123,8 +127,44 @@ def of_rank(rank, ranks):
                 assert torch.equal(found, whole), (options, way, i, found, whole)
 
 
+def of_fsdp1(rank, ranks, path):
+    """It is recorded by the names of its modules; a clip refuses it by its name, and the remedy that it names works."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    from test_torch import Nano, batch, truth_of_nano
+
+    for keeps in (False, True):
+        torch.manual_seed(0)
+        model = Nano()
+        truth = np.maximum.reduce([truth_of_nano(model, batch(i)) for i in range(ranks)])
+        options = {"device_id": torch.device("cpu"), "use_orig_params": keeps}
+        for i, block in enumerate(model.blocks):
+            model.blocks[i] = FullyShardedDataParallel(block, **options)
+        model = FullyShardedDataParallel(model, **options)
+        with maxlogit.Recorder(f"{path}{keeps}", rank=rank) as recorder:
+            mt.watch(model, recorder, spectra_every=0)
+            clip = mt.QKClip(model, tau=3)
+            model(batch(rank)).sum().backward()
+            try:
+                clip.step()
+            except mt.CannotClip as problem:
+                for part in ("blocks.0", "FSDP1 joins weights to one parameter; fully_shard"):
+                    assert part in str(problem), problem
+            else:
+                raise AssertionError("it was clipped")
+            recorder.log(0, loss=1.0)
+        if rank == 0:
+            found = maxlogit.open(f"{path}{keeps}")["attn/max_logit"]
+            assert found.places["layer"] == ["blocks.0", "blocks.1"], found.places
+            np.testing.assert_allclose(found.values[0], truth, rtol=1e-5)
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Shards(unittest.TestCase):
+    def test_fsdp1(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run_as_ranks(self, 2, of_fsdp1, f"{folder}/run")
+
     def test_pieces_are_clipped_as_the_whole(self):
         run_as_ranks(self, RANKS, of_rank)
         if not IS_SHARDED:

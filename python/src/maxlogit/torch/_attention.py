@@ -50,6 +50,12 @@ def clean(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 
+def _kind(module: nn.Module) -> type:
+    """The class of what a wrapper wraps."""
+    inner = [module._modules.get(part) for part in _WRAPPERS if type(module).__module__.startswith("torch.")]
+    return next((_kind(m) for m in inner if m is not None), type(module))
+
+
 _warned: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 
 
@@ -101,17 +107,18 @@ class Attention:
         self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
         self._places: list[Tensor] = []  # alive, so that no other tensor has their addresses
+        modules: dict[str, nn.Module] = {}
         for name, module in model.named_modules():
             is_plain = type(module).__module__.startswith("torch.nn.modules")
             if is_plain and not isinstance(module, nn.MultiheadAttention) and module is not model:
                 continue
             name = clean(name)
-            if name in self.paths:  # a wrapper and the module in it
-                continue
             if _is_watched(module):
                 raise ValueError(
                     f"{name or type(module).__name__} is watched as a part of another model: close that one first"
                 )
+            modules.setdefault(name, module)  # a wrapper before the module in it
+        for name, module in modules.items():
             self.paths[name] = weakref.ref(module)
             self._hook(module, name)
         self._diverted = _divert_all(model)
@@ -173,13 +180,13 @@ class Attention:
             by_path.setdefault(path, []).append(row)
             module = self.paths[path]()
             if module is not None:
-                kinds.setdefault(type(module), self.shape[row])
+                kinds.setdefault(_kind(module), self.shape[row])
         rows = []
         for path, ref in self.paths.items():
             module = ref()
             if path in by_path:
                 rows += sorted(by_path[path], key=lambda row: int([*row.split("#"), "1"][1]))
-            elif module is not None and type(module) in kinds:
+            elif module is not None and _kind(module) in kinds:
                 rows.append(path)
         return rows
 
@@ -318,6 +325,7 @@ class _Thread:
         self.probe: Any = None
         self.mode: Any = None
         self.owner: Any = None  # the module that has begun it
+        self.frame: Any = None  # that calls the module
         self.told: Any = None  # a call that compiled code has told, whose backend may call the function of PyTorch itself
         self.by_hand: Counter[str] = Counter()  # softmaxes of products, by module, minus those whose products were seen
 
@@ -376,20 +384,31 @@ def _start(owner: Any, attention: Attention) -> None:
     mode: Any = Observer(attention)
     mode.__enter__()
     threads.own.mode, threads.own.owner, threads.own.by_hand = mode, owner, Counter()
+    threads.own.frame = sys._getframe(2)
 
 
 def _end(owner: Any) -> None:
     if threads.own.mode is not None and threads.own.owner is owner:
-        mode, threads.own.mode, threads.own.owner = threads.own.mode, None, None
+        mode, threads.own.mode, threads.own.owner, threads.own.frame = threads.own.mode, None, None, None
         mode.__exit__(None, None, None)
         mode.finish()
 
 
-def _end_interrupted(owner: Any) -> None:
-    """A pass that KeyboardInterrupt ended has called no hook behind it."""
-    if not torch.compiler.is_compiling() and threads.own.owner is owner:
+def _is_interrupted() -> bool:
+    """Whether KeyboardInterrupt ended the pass: that calls no hook behind it."""
+    begun, frame = threads.own.frame, None
+    if begun is not None:
+        frame = sys._getframe()
+        while frame is not None and frame is not begun:
+            frame = frame.f_back  # type: ignore[assignment]
+    return begun is not frame
+
+
+def _end_interrupted(owner: Any, is_root: bool = False) -> None:
+    """Before a pass of the same module, or of another model."""
+    if not torch.compiler.is_compiling() and (threads.own.owner is owner or (is_root and _is_interrupted())):
         threads.own.at = None
-        _end(owner)
+        _end(threads.own.owner)
 
 
 def _is_again() -> bool:
@@ -402,7 +421,7 @@ def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
         return
     inner = _inside.get(module)
     attention = None if inner is None else inner()
-    _end_interrupted(module)
+    _end_interrupted(module, is_root=True)
     if attention is None or threads.own.mode is not None or _is_again():
         return
     _maybe_probe(attention, attention.model, args, kwargs)
@@ -423,8 +442,9 @@ def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...],
 def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if _is_exporting():
         return
-    _end_interrupted(module)
     place: Any = module._maxlogit_place
+    if not torch.compiler.is_compiling():
+        _end_interrupted(module, is_root=threads.own.mode is not None and not _owner(place)[1])
     if threads.own.at is None and threads.own.mode is None and not torch.compiler.is_compiling():
         attention = _owner(place)[0]
         if attention is None or _is_again():  # a copy has no attention of its own
@@ -534,6 +554,9 @@ def tell(place: Tensor, call: int, q: Tensor, k: Tensor, v: Any, scale: Optional
     attention, name = _owner(place)
     if attention is None:
         return
+    if _is_interrupted():  # this is another model
+        threads.own.at = None
+        return
     row = _row_of(name, call)
     if threads.own.probe is not None:
         threads.own.probe.see(row, q, k, v)
@@ -553,11 +576,14 @@ def _see_op(
     scale: float,
     offset: int,
     window: int,
+    limits_q: Optional[Tensor],
+    limits_k: Optional[Tensor],
 ) -> None:
     attention = _owner(place)[0]
     if attention is not None:
         attention.compiled = True
-    tell(place, call, q, k, None, scale, Mask(None if offset == _NO_OFFSET else offset, window, mask))
+    limits = None if limits_q is None or limits_k is None else (limits_q, limits_k)
+    tell(place, call, q, k, None, scale, Mask(None if offset == _NO_OFFSET else offset, window, mask, limits=limits))
     threads.own.told = (q.data_ptr(), k.data_ptr(), q.shape)
 
 
@@ -612,7 +638,8 @@ def see(
     offset = _NO_OFFSET if mask.offset is None else mask.offset
     size: float = q.shape[-1] ** -0.5 if scale is None else scale
     tensor = None if mask.tensor is None else mask.tensor.detach()
-    _see_op(_token, at.place, at.calls, q.detach(), k.detach(), tensor, size, offset, mask.window)
+    limits = mask.limits or (None, None)
+    _see_op(_token, at.place, at.calls, q.detach(), k.detach(), tensor, size, offset, mask.window, *limits)
 
 
 def see_by_hand(q: Tensor, k: Tensor, scale: Optional[float], mask: Mask) -> None:
@@ -825,6 +852,7 @@ def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., An
         at = next_call()
         if at is None:
             return original(*given, **kwargs)
+        threads.own.at = at  # images and windows of one module are called one after the other: they are one row
         queries, keys = query.shape[2], key.shape[2]
         causal = kwargs.get("is_causal")
         causal = getattr(module, "is_causal", True) if causal is None else causal
@@ -833,14 +861,12 @@ def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., An
             see(query, key, scale, flex_mask(None, attention_mask), at, value)
         elif "flash" in name:
             window = kwargs.get("sliding_window") or 0
-            limits = _sequences(query, attention_mask, kwargs)
-            if limits is not None:
-                q, k = (x.transpose(1, 2).flatten(0, 1) for x in (query, key))
-                see_one = functools.partial(_see_sequence, at, value, scale, causal, window)
-                _see_sequences(see_one, q, k, limits)
-            else:
-                tensor = None if attention_mask is None else attention_mask[:, None, None, -keys:].bool()
-                see(query, key, scale, Mask(keys - queries if causal else None, window, tensor), at, value)
+            limits = _sequences(query, key, attention_mask, kwargs)
+            if limits is not None:  # batches are joined, too
+                query, key = (x.transpose(0, 1).flatten(1, 2)[None] for x in (query, key))
+            offset = key.shape[2] - query.shape[2] if causal else None
+            mask = Mask(offset, window, _without_padding(attention_mask, queries, keys), limits=limits)
+            see(query, key, scale, mask, at, value)
         else:
             if attention_mask is None:
                 mask = Mask(0 if name != "eager" and causal and queries > 1 else None)
@@ -856,21 +882,29 @@ def _wrap_interface(original: Callable[..., Any], name: str) -> Callable[..., An
     return attention_forward
 
 
-def _sequences(query: Tensor, mask: Any, kwargs: dict[str, Any]) -> Optional[list[Tensor]]:
-    """Limits of packed sequences, [queries, keys], from what carries them: cu_seq_lens, or position ids that restart."""
-    given = [kwargs.get(f"cu_seq_lens_{x}") for x in "qk"]
-    if given[0] is not None and given[1] is not None:
-        return [limit for limit in given if limit is not None]
-    positions = kwargs.get("position_ids")
-    if positions is None or mask is not None or positions.dim() != 2 or torch.compiler.is_compiling():
+def _sequences(query: Tensor, key: Tensor, mask: Any, kwargs: dict[str, Any]) -> Optional[tuple[Tensor, Tensor]]:
+    """Limits of packed sequences, as transformers finds them: without a mask from cu_seq_lens, or from the position ids of a
+    batch of one, which begin again. Of those the number of limits is fixed (the last ones are equal): compiled code does not
+    depend on it."""
+    limits = kwargs.get("cu_seq_lens_q"), kwargs.get("cu_seq_lens_k")
+    if mask is not None:
         return None
-    positions = positions.expand(query.shape[0], -1)
-    if positions.shape[1] != query.shape[2] or not bool((positions[:, 1:] <= positions[:, :-1]).any()):
+    if limits[0] is not None and limits[1] is not None:
+        return limits[0], limits[1]
+    positions, queries = kwargs.get("position_ids"), query.shape[2]
+    if positions is None or positions.dim() != 2 or query.shape[0] != 1 or not positions.shape[1] == queries == key.shape[2]:
         return None
-    starts = torch.ones_like(positions, dtype=torch.bool)
-    starts[:, 1:] = positions[:, 1:] <= positions[:, :-1]
-    limits = torch.cat((starts.flatten().nonzero()[:, 0], starts.new_tensor([starts.numel()], dtype=torch.long)))
-    return [limits, limits]
+    begins = F.pad((positions[0] == positions.min())[1:], (1, 1), value=True)
+    own = torch.where(begins, torch.arange(queries + 1, device=positions.device), queries).sort().values
+    return own, own
+
+
+def _without_padding(mask: Optional[Tensor], queries: int, keys: int) -> Optional[Tensor]:
+    """[batch, positions], True: no padding, which flash attention neither asks nor sees."""
+    if mask is None:
+        return None
+    seen = mask[:, None, None, -keys:].bool()
+    return seen if queries == 1 else seen & mask[:, None, -queries:, None].bool()
 
 
 def _joined(bias: Tensor, mask: Optional[Tensor]) -> Tensor:
@@ -922,31 +956,12 @@ def _see_flash(given: dict[str, Any], at: Running) -> None:
     else:
         q, k, v = (given[x] for x in "qkv")
     limits = [given.get(f"cu_seqlens_{x}", given.get("cu_seqlens")) for x in "qk"]
-    see_one = functools.partial(_see_sequence, at, v, given.get("softmax_scale"), causal, max(0, left + 1))
-    if limits[0] is None:
-        see_one(q, k)
-    else:
-        _see_sequences(see_one, q, k, limits)
-
-
-def _see_sequence(at: Running, v: Any, scale: Optional[float], causal: bool, window: int, q: Tensor, k: Tensor) -> None:
-    """q [batch, queries, heads, size], k [batch, keys, heads of keys, size]."""
-    mask = Mask(k.shape[1] - q.shape[1], window) if causal else ALL
-    see(q.transpose(1, 2), k.transpose(1, 2), scale, mask, at, v)
-
-
-def _see_each(see_one: Callable[[Tensor, Tensor], None], q: Tensor, k: Tensor, limits: list[Tensor]) -> None:
-    """Sequences one after the other, q [all queries, heads, size]: no query sees another's keys."""
-    if threads.own.probe is not None:
-        see_one(q[None], k[None])
-        return
-    of_q, of_k = (limit.tolist() for limit in limits)
-    for i in range(len(of_q) - 1):
-        see_one(q[None, of_q[i] : of_q[i + 1]], k[None, of_k[i] : of_k[i + 1]])
-
-
-# not compiled: how many there are, and how long, is known when it runs
-_see_sequences: Callable[..., None] = torch.compiler.disable(_see_each)  # type: ignore[no-untyped-call]
+    if limits[0] is not None:  # [all positions, heads, size]
+        q, k, v = q[None], k[None], v[None]
+    mask = Mask(k.shape[1] - q.shape[1] if causal else None, max(0, left + 1) if causal else 0)
+    if limits[0] is not None:
+        mask = mask._replace(limits=(limits[0], limits[1]))
+    see(q.transpose(1, 2), k.transpose(1, 2), given.get("softmax_scale"), mask, at, v)
 
 
 # --- diverting ----------------------------------------------------------------------------------------------
@@ -963,8 +978,15 @@ _lock = threading.Lock()
 _unused: list[Any] = []
 
 
+def _set(owner: Any, name: str, value: Any) -> None:
+    if isinstance(owner, dict):
+        owner[name] = value
+    else:
+        setattr(owner, name, value)
+
+
 def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: str = "") -> Any:
-    """Put the wrapped function into the place of the function; what `_restore` wants."""
+    """Put the wrapped function into the place of the function, in a module or a dictionary; what `_restore` wants."""
     code: Any = getattr(function, "__code__", None)
     by_name = not isinstance(function, types.FunctionType) or code is None or bool(code.co_freevars)
     key = (id(owner), name) if by_name else function
@@ -975,8 +997,8 @@ def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: 
         if by_name:
             if owner is None:
                 return None
-            setattr(owner, name, wrap(function))
-            _diversions[key] = _Diverted(lambda: setattr(owner, name, function))
+            _set(owner, name, wrap(function))
+            _diversions[key] = _Diverted(lambda: _set(owner, name, function))
             return key
         original = types.FunctionType(
             code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
@@ -1058,9 +1080,10 @@ def _divert_all(model: nn.Module) -> list[Any]:
                 keys.append(_divert(value, functools.partial(_wrap_interface, name="eager"), owner, name))
             elif callable(value) and getattr(value, "_torchdynamo_orig_callable", None) is _flex().flex_attention:
                 keys.append(_divert(value, _wrap_flex, owner, name))  # flex_attention = torch.compile(flex_attention)
-    interface = getattr(sys.modules.get("transformers.modeling_utils"), "AttentionInterface", None)
-    for name, value in getattr(interface, "_global_mapping", {}).items():
-        if "paged" not in name:
-            keys.append(_divert(value, functools.partial(_wrap_interface, name=name)))
+    interface = getattr(sys.modules.get("transformers.modeling_utils"), "ALL_ATTENTION_FUNCTIONS", None)
+    for known in (getattr(interface, kind, {}) for kind in ("_global_mapping", "_local_mapping")):
+        for name, value in list(known.items()):
+            if "paged" not in name:
+                keys.append(_divert(value, functools.partial(_wrap_interface, name=name), known, name))
     _give_back()
     return [key for key in keys if key is not None]

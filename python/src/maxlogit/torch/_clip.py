@@ -34,6 +34,16 @@ class CannotClip(UsageError):
     remedy."""
 
 
+class OfACopy:
+    """What a copy of a model has where the model has its Watch or QKClip."""
+
+    def step(self) -> int:
+        raise RuntimeError("QKClip.step: the QKClip of this model's original does not clip the copy: make one for it")
+
+    def close(self) -> None:
+        pass
+
+
 class _Clipped(NamedTuple):
     """A sample of the numbers of a parameter that a clip has changed: later values show whether it lasted. A copy of all
     clipped rows would be as large as the weights."""
@@ -93,8 +103,6 @@ class QKClip:
         on_ineffective: str = "raise",
         group: Any = None,
     ) -> None:
-        if not tau > 0 or not 0 <= alpha <= 1:
-            raise ValueError(f"tau={tau}, alpha={alpha}: tau must be above 0, alpha from 0 to 1")
         for name, value, choices in (
             ("maximum", maximum, ("signed", "absolute")),
             ("on_unknown", on_unknown, ("raise", "skip")),
@@ -102,11 +110,9 @@ class QKClip:
         ):
             if value not in choices:
                 raise ValueError(f"{name}={value!r}: {', '.join(choices)}")
-        self._settings = {"tau": tau, "alpha": alpha, "scope": scope, "gqa": gqa, "mla": mla}
-        self._rule = clip_rule(tau, alpha, scope, gqa, mla)
-        self._optimizers = (
-            [optimizer] if not isinstance(optimizer, Sequence) and optimizer is not None else list(optimizer or [])
-        )
+        self._settings: dict[str, Any] = {}
+        self._set_rule({"tau": tau, "alpha": alpha, "scope": scope, "gqa": gqa, "mla": mla})
+        self.optimizer = optimizer
         self._on_unknown, self._on_ineffective = on_unknown, on_ineffective
         self._model = model  # the rest has weak references alone
         self._attention = attention_of(model)
@@ -137,6 +143,28 @@ class QKClip:
         self._attention.prober = self._probe
         if recorder is not None:
             recorder.add_source(self._log)
+
+    def _set_rule(self, settings: dict[str, Any]) -> None:
+        tau, alpha = settings["tau"], settings["alpha"]
+        if not tau > 0 or not 0 <= alpha <= 1:
+            raise ValueError(f"tau={tau}, alpha={alpha}: tau must be above 0, alpha from 0 to 1")
+        self._rule = clip_rule(**settings)
+        self._settings = settings
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_settings", ()):
+            self._set_rule({**self._settings, name: value})
+        else:
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """The rule, which may be changed meanwhile: clip.tau = 50."""
+        if name in self.__dict__.get("_settings", ()):
+            return self._settings[name]
+        raise AttributeError(f"QKClip has no {name}")
+
+    def __reduce__(self) -> Any:
+        return OfACopy, ()
 
     @property
     def layers(self) -> list[str]:
@@ -179,7 +207,7 @@ class QKClip:
             reason = f"was not followed to its parameters: {self._problem}"
             rows = {*self._states, *self._attention.shape}
             self._states = dict.fromkeys(rows, reason) or {_ALL: self._problem}
-        elif not self._states:
+        elif not self._states and not probe.not_finite:
             self._states[_ALL] = self._problem = NOT_FOUND
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
@@ -272,9 +300,11 @@ class QKClip:
         heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
         self._states = self._rows.agree(list(heads), heads, self._states)
         order = self._rows.order
-        if not order:
+        if not order and not self.refused.keys() - {_ALL}:
             raise RuntimeError(f"QKClip.step: {self._problem or NOT_FOUND}")
         self._report()
+        if not order:
+            return 0
         one = {name: s[1] if self._reader.absolute else s for name, s in found.items()}
         self.max_logit = self._rows.reduce(one)
         self.gamma = np.full(self.max_logit.shape, MISSING, np.float32)
@@ -373,6 +403,11 @@ class QKClip:
         for row in shrinks:
             i = self._rows.order.index(row)
             self._pending[row] = self.max_logit[i].copy(), self.gamma[i].copy(), clipped.get(row, [])
+
+    @property
+    def _optimizers(self) -> list[Any]:
+        given = self.optimizer
+        return list(given) if isinstance(given, Sequence) else [] if given is None else [given]
 
     def _states_of(self, parameter: Tensor) -> Iterator[dict[str, Any]]:
         for optimizer in self._optimizers:

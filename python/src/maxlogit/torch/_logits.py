@@ -24,12 +24,15 @@ class Mask(NamedTuple):
     """Which keys a query sees, each part where it is given: ``offset`` (causal: query i sees keys up to i + offset),
     ``window`` (of these the last ones), ``tensor`` [batch or 1, heads or 1, queries or 1, keys], bool (True: seen) or
     added to the logits, ``modify`` (flex_attention's: from a chunk's scores [1, heads, queries, keys] and the numbers of
-    its batch, first head and first query to scores that are -inf where a key is not seen)."""
+    its batch, first head and first query to scores that are -inf where a key is not seen), ``limits`` (of packed sequences,
+    where each begins and the last ends, among the queries and among the keys: each sees itself alone, and if causal its last
+    query sees its last key, whatever ``offset`` is)."""
 
     offset: Optional[int] = None
     window: int = 0
     tensor: Optional[Tensor] = None
     modify: Optional[Callable[[Tensor, tuple[int, int, int]], Tensor]] = None
+    limits: Optional[tuple[Tensor, Tensor]] = None
 
 
 ALL = Mask()
@@ -74,6 +77,8 @@ def max_logits(
     A number that the mask adds counts, if ``bias`` is true; -9000 and less hide the pair. q [batch, heads, queries, size],
     k [batch, kv_heads, keys, size]; products are in float32 whatever q and k are.
     """
+    if mask.limits is not None:
+        return _of_sequences(q, k, mask, scale, absolute)
     batch, heads, queries, size = q.shape
     groups, keys = k.shape[1:3]
     if heads % groups:
@@ -93,6 +98,19 @@ def max_logits(
             _look(scaled, turned, mask, groups, found, absolute, bias)
     found = found.view(2, batch, heads).amax(1) if batch else found.new_full((2, heads), -math.inf)
     return torch.stack((found[0], found[1].clamp(min=0))) if absolute else found[0]
+
+
+def _of_sequences(q: Tensor, k: Tensor, mask: Mask, scale: Optional[float], absolute: bool) -> Tensor:
+    """One after the other."""
+    assert mask.limits is not None
+    found = max_logits(q[:, :, :0], k[:, :, :0], absolute=absolute)
+    of_q, of_k = ([slice(*ends) for ends in zip(x, x[1:])] for x in (limits.tolist() for limits in mask.limits))
+    for own_q, own_k in zip((q[:, :, own] for own in of_q), (k[:, :, own] for own in of_k)):
+        queries, keys = own_q.shape[2], own_k.shape[2]
+        if queries and keys:
+            own = Mask(None if mask.offset is None else keys - queries, mask.window)
+            found = torch.maximum(found, max_logits(own_q, own_k, scale=scale, mask=own, absolute=absolute))
+    return found
 
 
 def _plain(x: Tensor) -> bool:

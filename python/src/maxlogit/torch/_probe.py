@@ -68,11 +68,15 @@ class Frozen(Exception):
     """Nothing that makes the logits is trained."""
 
 
+class NotFinite(Exception):
+    """Queries or keys of this pass are not finite: another one will show what makes them."""
+
+
 class _Weight(NamedTuple):
     parameter: Optional[nn.Parameter]
     dim: int
     first: int  # of the parameter's outputs, the first that is used
-    why: str  # it is no parameter
+    computed: Any = None  # what stands in place of a parameter
 
 
 class _Output(NamedTuple):
@@ -84,21 +88,19 @@ class _Output(NamedTuple):
 def _as_weight(x: Any, dim: int) -> _Weight:
     """A parameter, or rows of one (a view); dim: of its outputs."""
     if isinstance(x, nn.Parameter):
-        return _Weight(x, dim, 0, "")
+        return _Weight(x, dim, 0)
     base = getattr(x, "_base", None)
     if isinstance(base, nn.Parameter) and base.is_contiguous() and base.dim() == x.dim() <= 2:
         first = x.storage_offset() - base.storage_offset()
         if base.dim() == 1:
-            return _Weight(base, 0, first, "")
+            return _Weight(base, 0, first)
         if x.stride(dim) == base.stride(0) and (base.shape[1] == 1 or x.stride(1 - dim) == 1):
             whole = first % base.stride(0) == 0 and x.shape[1 - dim] == base.shape[1]
-            return _Weight(base if whole else None, 0, first // base.stride(0), "a part of the inputs of a parameter")
+            return _Weight(base if whole else None, 0, first // base.stride(0), x)
         if x.stride(dim) == 1 and x.stride(1 - dim) == base.stride(0):
             whole = first < base.stride(0) and x.shape[1 - dim] == base.shape[0]
-            return _Weight(base if whole else None, 1, first, "a part of the inputs of a parameter")
-    return _Weight(
-        None, dim, 0, "a weight that is computed in each forward pass (a parametrization, a quantized weight, FSDP1)"
-    )
+            return _Weight(base if whole else None, 1, first, x)
+    return _Weight(None, dim, 0, x)
 
 
 _LINEAR = {F.linear}
@@ -115,6 +117,7 @@ class Probe(TorchFunctionMode):
         self.sources: dict[str, Source] = {}
         self.reasons: dict[str, str] = {}
         self.frozen: set[str] = set()
+        self.not_finite: set[str] = set()
         self.outputs: dict[int, _Output] = {}
         self.owners: dict[int, str] = {}
         self.claims: dict[int, set[int]] = {}  # of a parameter: outputs of it that make queries or keys
@@ -202,6 +205,8 @@ class Probe(TorchFunctionMode):
                 self.reasons[row] = str(problem)
             except Frozen:
                 self.frozen.add(row)
+            except NotFinite:
+                self.not_finite.add(row)
             except Exception as problem:
                 self.reasons[row] = f"cannot be followed back to its projections ({type(problem).__name__}: {problem})"
 
@@ -212,6 +217,8 @@ class Probe(TorchFunctionMode):
             if torch._C._functorch.is_functorch_wrapped_tensor(x) or x.is_nested:
                 raise Refused(f"has {what} that are nested, or under torch.func")
         local_q, local_k = plain_call(q, k)
+        if not (bool(local_q.isfinite().all()) and bool(local_k.isfinite().all())):
+            raise NotFinite
         heads, groups, size = local_q.shape[1], local_k.shape[1], local_q.shape[3]
         follow = _Follow(self)
         of_q = [follow.head("queries", q, h) for h in range(heads)]
@@ -270,6 +277,24 @@ class Probe(TorchFunctionMode):
                 if weight is not None and weight.parameter is not None and id(weight.parameter) == parameter:
                     return self._owner(weight.parameter) or "a parameter that is not the model's"
         return "a parameter"
+
+    def computed(self, weight: Any) -> str:
+        """Says what a weight is that is no parameter, by the parameters that it is computed from."""
+        found, todo, seen = [], [getattr(weight, "grad_fn", None)], set()
+        while todo:
+            node = todo.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                found.append(getattr(node, "variable", None))
+                todo.extend(next_node for next_node, _ in node.next_functions)
+        names = sorted({self._owner(p) for p in found if p is not None} - {""})
+        if any(getattr(p, "_is_flat_param", False) for p in found):
+            how = "FSDP1 joins weights to one parameter; fully_shard, which is FSDP2, does not"
+        elif any(".parametrizations." in f".{name}" for name in names):
+            how = f"parametrized, {', '.join(names)}; torch.nn.utils.parametrize.remove_parametrizations makes it a parameter"
+        else:
+            how = f"from {', '.join(names)}" if names else "from numbers that are not trained, as quantized weights are"
+        return f"a weight that is computed in each forward pass ({how})"
 
     def _check_parameters(self, ids: set[int], follow: _Follow) -> None:
         trained: list[str] = []
@@ -350,7 +375,7 @@ class Probe(TorchFunctionMode):
             if not _aligned([self.sources[name] for name in names]):
                 for name in names:
                     self.refuse(name, f"has heads that share rows of {path} with other heads ({', '.join(names)})")
-        for row in self.reasons:
+        for row in (*self.reasons, *self.not_finite):
             self.sources.pop(row, None)
         warn_by_hand(self.attention)
 
@@ -508,7 +533,7 @@ class _Follow:
             if weight is None:
                 continue
             if weight.parameter is None:
-                raise Refused(f"is made by {weight.why}, which a clip cannot write to")
+                raise Refused(f"is made by {self.probe.computed(weight.computed)}, which a clip cannot write to")
             key = id(weight.parameter), weight.dim
             self.parameters[key[0]] = weight.parameter
             rows[key] = np.union1d(rows.get(key, some[:0]), some + weight.first)
@@ -536,7 +561,8 @@ def _untouched(model: nn.Module) -> Iterator[None]:
     """Random numbers and buffers are afterwards as before."""
     devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
     own, numpys = random.getstate(), np.random.get_state()
-    buffers = [(b, b.detach().clone()) for b in model.buffers()]
+    every = [(m._buffers, name, b) for m in model.modules() for name, b in m._buffers.items() if b is not None]
+    buffers = [(own, name, b, b.detach().clone()) for own, name, b in every]
     with torch.random.fork_rng(devices):
         try:
             yield
@@ -544,7 +570,8 @@ def _untouched(model: nn.Module) -> Iterator[None]:
             random.setstate(own)
             np.random.set_state(numpys)
             with torch.no_grad():
-                for buffer, value in buffers:
+                for own, name, buffer, value in buffers:
+                    own[name] = buffer  # some are replaced
                     if not torch.equal(buffer, value):
                         buffer.copy_(value)
 
@@ -598,12 +625,8 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     place = module.__dict__.get("_maxlogit_place")
     try:
         with _untouched(attention.model), _not_compiled(), _not_checkpointed(), probe, torch.enable_grad():
-            threads.own.at, threads.own.mode, threads.own.owner, threads.own.probe = (
-                Running(place, None, 0),
-                probe,
-                None,
-                probe,
-            )
+            own = threads.own
+            own.at, own.mode, own.owner, own.frame, own.probe = Running(place, None, 0), probe, None, None, probe
             module.forward(*map(_of_its_own, args), **{name: _of_its_own(x) for name, x in kwargs.items()})
     except Exception as error:
         problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"

@@ -19,7 +19,7 @@ def is_distributed() -> bool:
 
 def device_of(group: Any) -> torch.device:
     """Where the group's collectives take tensors from: a processor if it can."""
-    if "gloo" in torch.distributed.get_backend_config(group) or "mpi" in torch.distributed.get_backend_config(group):
+    if "cpu:" in torch.distributed.get_backend_config(group):
         return torch.device("cpu")
     accelerator = getattr(torch, "accelerator", None)  # from PyTorch 2.6 on
     if accelerator is not None and accelerator.is_available():

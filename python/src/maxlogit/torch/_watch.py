@@ -10,7 +10,7 @@ from torch import nn
 
 from maxlogit import MISSING, Recorder, spectra
 from maxlogit.torch._attention import NOT_FOUND, Attention, Reader, attention_of, warn_once
-from maxlogit.torch._clip import fit
+from maxlogit.torch._clip import OfACopy, fit
 from maxlogit.torch._layout import Layouts, UnknownLayout, blocks, layout_of
 from maxlogit.torch._ranks import Rows
 
@@ -54,6 +54,9 @@ class Watch:
         """Look no more. The last one to look at a model takes every trace from it."""
         self.attention.release(self.reader)
 
+    def __reduce__(self) -> Any:
+        return OfACopy, ()
+
     def __enter__(self) -> Watch:
         return self
 
@@ -95,9 +98,8 @@ class Watch:
             self.recorder.axis("layer", self.order)
         late = [row for row in self.rows.order if row not in self.order or self.rows.heads[row] > self.heads]
         if late:
-            warn_once(
-                attention, f"{late[0]} has attention, or more heads, only since the first row was written: it has no row"
-            )
+            name = late[0] or "a module that was added to the model"
+            warn_once(attention, f"{name} has attention, or more heads, only since the first row was written: it has no row")
         table = self.rows.reduce(found)
         if late:
             table = np.pad(table, ((0, 0), (0, max(0, self.heads - table.shape[1]))), constant_values=MISSING)
