@@ -2,7 +2,8 @@
 #include "config/plugin.h"
 #include <string.h>
 #include "base/error.h"
-#include "model/model.h"
+#include "model/ffn.h"
+#include "model/stabilizer.h"
 #include "observe/observable.h"
 #include "config/preset.h"
 #include "training/data.h"

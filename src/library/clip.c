@@ -31,6 +31,7 @@ struct factors {
 static int compute(const struct maxlogit_clip *c, const float *max_logit, long heads, long kv_heads,
                    const struct factors *out, struct maxlogit_error *error)
 {
+  /* scopes and rules of MLA are in the order of qk_clip.h */
   static const long gqa[] = {QK_CLIP_Q_ONLY, QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_COMPENSATED};
   struct error e = {0};
   int status = check(c, heads, kv_heads, &e);

@@ -1,6 +1,7 @@
 /* registry.c - the generated tables of attention variants, feed-forward blocks and stabilisers */
 #include <string.h>
-#include "model/model.h"
+#include "model/ffn.h"
+#include "model/stabilizer.h"
 
 #define ATTENTION(name) extern const struct attention attention_##name;
 #define FFN(name) extern const struct ffn ffn_##name;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/model.h"
 #include "run/origin.h"
 #include "storage/recorder.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../long.h"
-#include "model/model.h"
+#include "model/stabilizer.h"
 #include "run/trainer.h"
 
 enum { MOST = 32 };

@@ -26,6 +26,7 @@
    statistic      S is of the step's training batch (K2), or of the probe batch, the same in every step and
                   run, with the weights before the update: one more forward pass a step */
 #include "training/stabilizers/qk_clip.h"
+#include "model/model.h"
 #include "training/clip.h"
 
 static const char *const scopes[] = {"head", "layer", NULL};

@@ -1,7 +1,7 @@
 /* qk_clip.h - the factors of QK-Clip from max logits: recorded by the stabilizer, and for maxlogit/clip.h */
 #ifndef MAXLOGIT_TRAINING_STABILIZERS_QK_CLIP_H
 #define MAXLOGIT_TRAINING_STABILIZERS_QK_CLIP_H
-#include "model/model.h"
+#include "model/attention.h"
 
 enum { QK_CLIP_HEAD, QK_CLIP_LAYER };                                                 /* scope */
 enum { QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_Q_ONLY, QK_CLIP_COMPENSATED }; /* gqa */
