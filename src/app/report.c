@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "run/bits.h"
 #include "run/outcome.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct run_report { /* what the summary tells */
   struct progress progress;

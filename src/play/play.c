@@ -17,6 +17,7 @@
 #include "run/trainer.h"
 #include "storage/blow_up.h"
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* Rows of a series, as far as they have been asked for. */
 struct play_rows {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "run/state.h"
+#include "storage/run_file.h"
 
 static void add_text(XXH64_state_t *hash, const char *text) { XXH64_update(hash, text, strlen(text) + 1); }
 

@@ -30,6 +30,7 @@
 #include "run/rerun.h"
 #include "run/state.h"
 #include "run/sweep_parts.h"
+#include "storage/run_file.h"
 
 static char folder[FOLDER_PATH];
 static void enter_folder(void) { folder_enter(folder); }

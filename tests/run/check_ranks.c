@@ -14,7 +14,7 @@
 #include "run/farm.h"
 #include "run/sweep_parts.h"
 #include "run/trainer.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 #include "training/optimizer.h"
 
 /* The configuration is in the environment; @ is the rank's number, # one more, ~ 1 on the first alone. */

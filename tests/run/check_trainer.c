@@ -17,6 +17,7 @@
 #include "../configuration.h"
 #include "../same_run.h"
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 
 #define SMALL \
   "model.width=16 model.heads=2 model.context=12 train.batch=4 train.warmup=2 train.lr=0.02 " \

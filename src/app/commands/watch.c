@@ -14,7 +14,7 @@
 #include "base/status_line.h"
 #include "base/text.h"
 #include "storage/live_rows.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct live_view {
   struct request request;
