@@ -50,8 +50,8 @@ static void after_step(void *context, int run, const struct trainer *t)
   struct stopwatch *w = context;
   if (run) return;
   const double now = clock_seconds(), waited = w->plugin->waited(trainer_device(t));
-  if (trainer_step_count(t) == WARM_UP) w->from = now, w->waited_from = waited;
-  if (trainer_step_count(t) == trainer_steps(t) - 1) w->to = now, w->waited_to = waited;
+  if (trainer_status(t).done == WARM_UP) w->from = now, w->waited_from = waited;
+  if (trainer_status(t).done == trainer_status(t).steps - 1) w->to = now, w->waited_to = waited;
 }
 
 static int time_steps(const struct bench *b, const struct bench_setting *s, long steps, struct pace *pace,

@@ -65,8 +65,8 @@ static int contrast(const struct bench *b, struct engine *x, struct engine *y, s
 
 static int same_weights(struct engine *x, struct engine *y, struct error *e)
 {
-  while (trainer_step_count(x->trainer) != trainer_step_count(y->trainer))
-    if (isnan(step(trainer_step_count(x->trainer) < trainer_step_count(y->trainer) ? x : y, e))) return 0;
+  while (trainer_status(x->trainer).done != trainer_status(y->trainer).done)
+    if (isnan(step(trainer_status(x->trainer).done < trainer_status(y->trainer).done ? x : y, e))) return 0;
   const struct tensor *a = &trainer_model(x->trainer)->params.values,
                       *c = &trainer_model(y->trainer)->params.values;
   return a->cols == c->cols && !memcmp(a->data, c->data, (size_t)a->cols * sizeof(real));

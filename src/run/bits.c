@@ -107,8 +107,8 @@ int bits_of(const char *const *settings, size_t count, bits_look *look, void *co
   if (!status) {
     XXH64_state_t *hash = XXH64_createState();
     XXH64_reset(hash, 0);
-    add_series(hash, t->recorder);
-    add_events(hash, t->recorder);
+    add_series(hash, t->record.recorder);
+    add_events(hash, t->record.recorder);
     add_weights(hash, t);
     snprintf(bits, BITS_TEXT, "%016llx", (unsigned long long)XXH64_digest(hash));
     XXH64_freeState(hash);
