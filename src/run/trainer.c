@@ -308,16 +308,18 @@ int trainer_step(struct trainer *t, struct error *e)
 
 struct trainer_status trainer_status(const struct trainer *t)
 {
-  return (struct trainer_status){t->done,
-                                 t->plan.train->steps,
-                                 t->record.outcome.loss,
-                                 t->val_loss,
-                                 t->grad_norm,
-                                 t->record.outcome.max_logit,
-                                 t->record.health.peak,
-                                 t->diverged                       ? "diverged"
-                                 : t->done >= t->plan.train->steps ? "finished"
-                                                                   : "stopped"};
+  const long steps = t->plan.train->steps;
+  const struct outcome *o = &t->record.outcome;
+  return (struct trainer_status){.done = t->done,
+                                 .steps = steps,
+                                 .loss = o->loss,
+                                 .val_loss = t->val_loss,
+                                 .grad_norm = t->grad_norm,
+                                 .max_logit = o->max_logit,
+                                 .peak = t->record.health.peak,
+                                 .state = t->diverged        ? "diverged"
+                                          : t->done >= steps ? "finished"
+                                                             : "stopped"};
 }
 
 int trainer_done(struct trainer *t, struct error *e)
