@@ -125,9 +125,9 @@ static void train(const char *stabilizer, struct history *h)
     for (int head = 0; head < HEADS; head++) h->bound[step][head] = logit_bound(t, work, head);
     must(trainer_step(t, &e) == 0, e.text);
     for (int head = 0; head < HEADS; head++)
-      h->max[step][head] = (double)trainer_max_logit(t)[LAYER * HEADS + head];
+      h->max[step][head] = (double)trainer_status(t).max_logit[LAYER * HEADS + head];
   }
-  h->loss = trainer_loss(t);
+  h->loss = trainer_status(t).loss;
   spectra_free(work);
   must(trainer_done(t, &e) == 0, e.text);
   config_free(config);

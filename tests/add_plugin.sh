@@ -12,7 +12,7 @@ list=src/training/optimizers/list.am
 
 for part in $(cd "$src" && ls); do
   case $part in
-    src | cuda | plots | tests | doc | experiments | notebooks-c | page | python | *.am | *.ac | *.in | README.md | CONTRIBUTING.md | CHANGELOG.md | LICENSE | CITATION.cff | bootstrap)
+    src | cuda | m4 | plots | tests | doc | experiments | notebooks-c | page | python | *.am | *.ac | *.in | README.md | CONTRIBUTING.md | CHANGELOG.md | LICENSE | CITATION.cff | bootstrap)
       cp -r "$src/$part" "$to/" ;;
   esac
 done

@@ -34,7 +34,7 @@ int main(void)
     return fprintf(stderr, "%s\n", error.text), 1;
   while (trainer_more(trainer))
     if (trainer_step(trainer, &error)) return 1;
-  printf("%ld steps, loss %.3f\n", trainer_step_count(trainer), trainer_loss(trainer));
+  printf("%ld steps, loss %.3f\n", trainer_status(trainer).done, trainer_status(trainer).loss);
   int status = trainer_done(trainer, &error);
   config_free(config);
   return status;

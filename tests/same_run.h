@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "storage/checkpoint.h"
 #include "storage/h5.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct same {
   struct h5 *a, *b;

@@ -24,21 +24,21 @@ static void spoil_param(struct trainer *t, struct param *p)
 {
   real *row = spoiled_row(&p->value);
   const size_t bytes = (size_t)(p->value.rows * p->value.cols) * sizeof *row;
-  params_write(&t->model.params, p, row);
-  if (p->grad.data && !t->shards) t->device->upload(t->device, p->grad.data, row, bytes);
+  params_write(&t->engine.model.params, p, row);
+  if (p->grad.data && !t->ranks.shards) t->engine.device->upload(t->engine.device, p->grad.data, row, bytes);
   memory_free(row);
 }
 
 int __wrap_trainer_load(struct trainer *t, const struct checkpoint *c, struct error *e)
 {
-  for (int i = 0; i < t->model.params.count; i++) spoil_param(t, t->model.params.list[i]);
-  for (int i = 0; i < updates_states(t->updates); i++) {
+  for (int i = 0; i < t->engine.model.params.count; i++) spoil_param(t, t->engine.model.params.list[i]);
+  for (int i = 0; i < updates_states(t->engine.updates); i++) {
     char name[128];
-    real *row = spoiled_row(updates_state(t->updates, i, name, sizeof name));
-    updates_state_write(t->updates, i, row);
+    real *row = spoiled_row(updates_state(t->engine.updates, i, name, sizeof name));
+    updates_state_write(t->engine.updates, i, row);
     memory_free(row);
   }
-  for (int i = 0; i < SPIKE_WINDOW; i++) t->health.spike_window[i] = (real)NAN;
+  for (int i = 0; i < SPIKE_WINDOW; i++) t->record.health.spike_window[i] = (real)NAN;
   spoiled_loads++;
   return __real_trainer_load(t, c, e);
 }

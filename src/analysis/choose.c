@@ -6,6 +6,7 @@
 #include "analysis/metric.h"
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
+#include "config/config.h"
 
 /* --- keys ---------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* dead.h - heads that die, found in the recorded series when a run is read */
 #ifndef MAXLOGIT_ANALYSIS_DEAD_H
 #define MAXLOGIT_ANALYSIS_DEAD_H
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* A head is dead in a series from the first row below `share` of its first value, and comes back with the first row
    after it that is at least twice that share. It may die again. A first value that is not above zero, and values that

@@ -6,6 +6,7 @@
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "config/config.h"
 
 /* --- which parameters count ---------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #define MAXLOGIT_ANALYSIS_TABLE_H
 #include <stdio.h>
 #include "analysis/statistics.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* What thinning keeps of a column: both extremes of a bin, or only the smallest or largest value
    (the edges of a band, which must not cross). */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analysis/json.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/status_line.h"
 #include "config/config.h"
@@ -84,6 +85,37 @@ double bench_sum(const double of_operations[OP_COUNT])
   double sum = 0;
   for (int op = 0; op < OP_COUNT; op++) sum += of_operations[op];
   return sum;
+}
+
+int bench_contrast(double seconds, int rounds, double (*time)(void *context, int which), void *context,
+                   struct contrast *c)
+{
+  enum { MOST_ROUNDS = 400 };
+  double ratio[MOST_ROUNDS], of_x[MOST_ROUNDS], end = clock_seconds() + seconds;
+  int n = 0;
+  *c = (struct contrast){.least = {INFINITY, INFINITY}};
+  for (; n < MOST_ROUNDS && (n < rounds || clock_seconds() < end); n++) {
+    double took[2];
+    for (int turn = 0; turn < 2; turn++) took[turn ^ (n & 1)] = time(context, turn ^ (n & 1));
+    if (isnan(took[0]) || isnan(took[1])) return 0;
+    ratio[n] = took[0] / took[1], of_x[n] = took[0];
+    for (int i = 0; i < 2; i++) c->least[i] = fmin(c->least[i], took[i]);
+  }
+  c->ratio = median_of(ratio, n), c->x = median_of(of_x, n);
+  return n;
+}
+
+json_t *bench_operations(const struct bench_operations *o, int has_work)
+{
+  json_t *all = json_object();
+  for (int op = 0; op < OP_COUNT; op++) {
+    if (!o->calls[op]) continue;
+    json_t *one = json_pack("{s:o}", "seconds", json_number(o->seconds[op]));
+    if (has_work) json_object_set_new(one, "flops", json_number(o->work[op]));
+    json_object_set_new(one, "calls", json_integer(o->calls[op]));
+    json_object_set_new(all, op_name(op), one);
+  }
+  return all;
 }
 
 json_t *bench_ratio(const struct median *r)

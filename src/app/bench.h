@@ -10,8 +10,8 @@ struct bench {
   const char *stack; /* NULL: all that the device takes */
   double seconds;    /* for each figure */
   int quick, json;
-  struct earlier *earlier; /* what is compared with; NULL: nothing */
-  long most_runs;          /* at a time, on a GPU */
+  json_t *earlier; /* what an earlier bench has printed, to be compared with; NULL: nothing */
+  long most_runs;  /* at a time, on a GPU */
   int costs;       /* on a GPU: only attention by itself, and what maxima, recording and stabilisers cost */
   char folder[64]; /* for runs that record */
 };
@@ -40,6 +40,7 @@ struct bench_operations {
 };
 int bench_step(struct trainer *, struct bench_operations *, struct error *);
 double bench_sum(const double of_operations[OP_COUNT]);
+json_t *bench_operations(const struct bench_operations *, int has_work);
 
 /* A share more or less, with its 95 % interval: a line, or what it is called in an object. */
 void bench_put(json_t *object, const char *name, const char *line, const struct median *);
@@ -49,14 +50,14 @@ json_t *bench_ratio(const struct median *);
    terminal's line is cleared, for what is printed now. */
 void bench_doing(const char *what, const char *which);
 
-/* Results that an earlier bench has written with --json. */
-struct earlier;
-struct earlier *earlier_open(const char *path, struct error *); /* NULL: `e` says why */
-void earlier_free(struct earlier *);
-/* How many times as fast a step of a stack is now, with the noise of both; *sgemm: the same of the machine's own
-   product. NaN where the file has no such stack. */
-struct median earlier_speed(const struct earlier *, const char *stack, const char *optimizer,
-                            const struct median *seconds, double gflops, double *sgemm);
+/* Two ways in turn, the order changes every round, for so many seconds, and rounds at the least. Returns the rounds;
+   0 after a time that is NaN. */
+struct contrast {
+  struct median ratio, x; /* of paired times: the first by the second; the first's */
+  double least[2];
+};
+int bench_contrast(double seconds, int rounds, double (*time)(void *context, int which), void *context,
+                   struct contrast *);
 
 /* What is printed, as text or JSON. */
 int bench_products(const struct bench *, struct error *);

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-enum { MOST_ROUNDS = 200, FEWEST_ROUNDS = 5, MOST_CALLS = 1000, INPUTS = 4, OUTPUTS = 6 };
+enum { FEWEST_ROUNDS = 5, MOST_CALLS = 1000, INPUTS = 4, OUTPUTS = 6 };
 
 static const struct attention_shape {
   long batch, length, heads, size;
@@ -44,25 +44,12 @@ static void layer_open(struct lone_layer *l, struct device *device, const struct
                            : i == 2 ? 4
                                     : cols,
                            "out");
-  l->forward = (union op_args){.attention_forward = {.o = l->out[0],
-                                                     .ml = l->out[1],
-                                                     .stats = l->out[2],
-                                                     .q = l->in[0],
-                                                     .k = l->in[1],
-                                                     .v = l->in[2],
-                                                     .start = l->start,
-                                                     .score = score}};
-  l->backward = (union op_args){.attention_backward = {.dq = l->out[3],
-                                                       .dk = l->out[4],
-                                                       .dv = l->out[5],
-                                                       .do_ = l->in[3],
-                                                       .o = l->out[0],
-                                                       .q = l->in[0],
-                                                       .k = l->in[1],
-                                                       .v = l->in[2],
-                                                       .ml = l->out[1],
-                                                       .start = l->start,
-                                                       .score = score}};
+  struct attention_forward_args *f = &l->forward.attention_forward;
+  f->q = l->in[0], f->k = l->in[1], f->v = l->in[2], f->start = l->start, f->score = score;
+  f->o = l->out[0], f->ml = l->out[1], f->stats = l->out[2];
+  struct attention_backward_args *g = &l->backward.attention_backward;
+  g->q = f->q, g->k = f->k, g->v = f->v, g->start = f->start, g->score = score, g->o = f->o, g->ml = f->ml;
+  g->do_ = l->in[3], g->dq = l->out[3], g->dk = l->out[4], g->dv = l->out[5];
 }
 
 static void layer_close(struct lone_layer *l)
@@ -94,29 +81,29 @@ static double seconds_of(struct lone_layer *l, void *kept)
   return clock_seconds() - began;
 }
 
+struct two_kept {
+  struct lone_layer *layer;
+  void *kept[2];
+};
+static double seconds_kept(void *context, int which)
+{
+  struct two_kept *x = context;
+  return seconds_of(x->layer, x->kept[which]);
+}
+
 /* Seconds of one call by the first table, the least of all rounds; and the ratio of both, in turn. */
 static double compare(struct lone_layer *l, enum op op, const struct ops *a, const struct ops *b,
                       double seconds, struct median *ratio)
 {
-  double least = INFINITY, ratios[MOST_ROUNDS];
+  struct contrast c;
   void *one = keep(l, op, a, 1);
-  double alone = seconds_of(l, one);
-  int calls = (int)fmin(MOST_CALLS, fmax(1, 0.1 * seconds / alone)), rounds = 0;
+  int calls = (int)fmin(MOST_CALLS, fmax(1, 0.1 * seconds / seconds_of(l, one)));
   l->device->forget(l->device, one);
-  void *kept[] = {keep(l, op, a, calls), keep(l, op, b, calls)};
-  for (double end = clock_seconds() + seconds;
-       rounds < MOST_ROUNDS && (rounds < FEWEST_ROUNDS || clock_seconds() < end); rounds++) {
-    double took[2];
-    for (int i = 0; i < 2; i++) { /* the order changes every round */
-      int which = i ^ (rounds & 1);
-      took[which] = seconds_of(l, kept[which]);
-    }
-    least = fmin(least, took[0] / calls);
-    ratios[rounds] = took[0] / took[1];
-  }
-  for (int i = 0; i < 2; i++) l->device->forget(l->device, kept[i]);
-  *ratio = median_of(ratios, rounds);
-  return least;
+  struct two_kept x = {l, {keep(l, op, a, calls), keep(l, op, b, calls)}};
+  bench_contrast(seconds, FEWEST_ROUNDS, seconds_kept, &x, &c);
+  for (int i = 0; i < 2; i++) l->device->forget(l->device, x.kept[i]);
+  *ratio = c.ratio;
+  return c.least[0] / calls;
 }
 
 static void put(const struct attention_shape *s, const char *math, double forward, double backward,

@@ -50,8 +50,8 @@ static void after_step(void *context, int run, const struct trainer *t)
   struct stopwatch *w = context;
   if (run) return;
   const double now = clock_seconds(), waited = w->plugin->waited(trainer_device(t));
-  if (trainer_step_count(t) == WARM_UP) w->from = now, w->waited_from = waited;
-  if (trainer_step_count(t) == trainer_steps(t) - 1) w->to = now, w->waited_to = waited;
+  if (trainer_status(t).done == WARM_UP) w->from = now, w->waited_from = waited;
+  if (trainer_status(t).done == trainer_status(t).steps - 1) w->to = now, w->waited_to = waited;
 }
 
 static int time_steps(const struct bench *b, const struct bench_setting *s, long steps, struct pace *pace,
@@ -125,7 +125,7 @@ struct output {
   const struct bench *bench;
   struct cuda_limits limits;
   struct gpu gpu;
-  json_t *rows, *operations, *costs, *attention;
+  json_t *all; /* NULL: text */
 };
 
 static void put_row(const struct output *o, const struct bench_setting *s, const struct alone *a,
@@ -133,9 +133,9 @@ static void put_row(const struct output *o, const struct bench_setting *s, const
 {
   double seconds = pace->seconds, rate = bench_sum(a->operations.work) * s->runs / seconds,
          limit = limit_of(&o->limits, s->stack->math);
-  if (o->bench->json)
+  if (o->all)
     json_array_append_new(
-      o->rows,
+      json_object_get(o->all, "stacks"),
       json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "stack", s->stack->name, "math",
                 s->stack->math, "runs", s->runs, "run_steps_per_second", json_number(s->runs / seconds),
                 "flops", json_number(rate), "fraction_of_limit", json_number(rate / limit), "waits_per_step",
@@ -151,24 +151,16 @@ static void put_operations(const struct output *o, const struct bench_setting *s
 {
   const struct bench_operations *x = &a->operations;
   double all = bench_sum(x->seconds);
-  json_t *object = json_object();
-  if (!o->bench->json)
+  if (o->all)
+    json_object_set_new(json_object_get(o->all, "operations"), s->stack->name, bench_operations(x, 0));
+  else
     printf("%s, one run: %ld launches a step, %ld of them one after another; call by call by the device's "
            "clock:\n",
            s->stack->name, a->nodes, a->path);
-  for (int op = 0; op < OP_COUNT; op++) {
-    if (!x->calls[op]) continue;
-    json_object_set_new(
-      object, op_name(op),
-      json_pack("{s:o, s:I}", "seconds", json_number(x->seconds[op]), "calls", (json_int_t)x->calls[op]));
-    if (!o->bench->json && x->seconds[op] > 0.01 * all)
+  for (int op = 0; op < OP_COUNT && !o->all; op++)
+    if (x->calls[op] && x->seconds[op] > 0.01 * all)
       printf("  %-24s %9.1f us  %5.1f %%  %5ld calls\n", op_name(op), 1e6 * x->seconds[op],
              100 * x->seconds[op] / all, x->calls[op]);
-  }
-  if (o->bench->json)
-    json_object_set_new(o->operations, s->stack->name, object);
-  else
-    json_decref(object);
 }
 
 static int bench_stack(const struct output *o, const struct bench_stack *stack, struct error *e)
@@ -185,7 +177,7 @@ static int bench_stack(const struct output *o, const struct bench_stack *stack, 
       continue; /* what a sweep gives to one launch, of the toy */
     if (s.runs > o->bench->most_runs) break;
     if (a.bytes * s.runs > 0.9e9 * o->gpu.free_gigabytes) {
-      if (!o->bench->json)
+      if (!o->all)
         printf("%-7s %-5s %5d  %.0f GB: more than the device has\n", stack->name, stack->math, s.runs,
                a.bytes * s.runs * 1e-9);
       break;
@@ -203,8 +195,8 @@ static void put_cost(const struct output *o, const char *what, int runs, const s
   const double with = slow->seconds, without = quick->seconds;
   char name[96];
   snprintf(name, sizeof name, "%s, %d run%s", what, runs, text_s(runs));
-  if (o->bench->json)
-    json_object_set_new(o->costs, name, json_number(with / without));
+  if (o->all)
+    json_object_set_new(json_object_get(o->all, "costs_on_toy"), name, json_number(with / without));
   else
     printf("  %-40s %+.1f %%\n", name, 100 * (with / without - 1)), fflush(stdout);
 }
@@ -237,7 +229,7 @@ static int bench_layers(const struct output *o, int tiny, struct error *e)
   struct device *device;
   if (device_open(&device, "cuda", 1, e)) return e->status;
   int status =
-    bench_attention(device, &o->limits, tiny, o->bench->seconds / 4, o->bench->json ? o->attention : NULL, e);
+    bench_attention(device, &o->limits, tiny, o->bench->seconds / 4, json_object_get(o->all, "attention"), e);
   device_close(device);
   return status;
 }
@@ -250,23 +242,24 @@ static int measure_limits(struct output *o, struct error *e)
   if (device_open(&device, "cuda", 1, e)) return e->status;
   plugin->look(&o->gpu);
   plugin->limits(device, &o->limits);
-  if (!o->bench->json)
+  const struct cuda_limits *l = &o->limits;
+  if (o->bench->json)
+    o->all = json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:[], s:{}, s:{}, s:[]}", "gpu", o->gpu.name,
+                       "limits", "fma", json_number(l->fma), "fp32", json_number(l->fp32), "tf32",
+                       json_number(l->tf32), "bf16", json_number(l->bf16), "bytes", json_number(l->bytes),
+                       "stacks", "operations", "costs_on_toy", "attention");
+  else
     printf("%s\nlimits: FMA %.1f TFLOP/s; products of 8192 x 8192: fp32 %.1f, tf32 %.1f, bf16 %.1f TFLOP/s; "
-           "copy %.0f "
-           "GB/s\n\n",
-           device->description, o->limits.fma * 1e-12, o->limits.fp32 * 1e-12, o->limits.tf32 * 1e-12,
-           o->limits.bf16 * 1e-12, o->limits.bytes * 1e-9);
+           "copy %.0f GB/s\n\n",
+           device->description, l->fma * 1e-12, l->fp32 * 1e-12, l->tf32 * 1e-12, l->bf16 * 1e-12,
+           l->bytes * 1e-9);
   device_close(device);
   return STATUS_OK;
 }
 
 int bench_cuda(const struct bench *b, struct error *e)
 {
-  struct output o = {.bench = b,
-                     .rows = json_array(),
-                     .operations = json_object(),
-                     .costs = json_object(),
-                     .attention = json_array()};
+  struct output o = {.bench = b};
   int status = measure_limits(&o, e);
   if (!status && !b->json && !b->costs)
     printf("%-7s %-5s %5s %14s %10s %11s %7s %11s\n", "stack", "math", "runs", "run-steps/s", "TFLOP/s",
@@ -279,15 +272,9 @@ int bench_cuda(const struct bench *b, struct error *e)
   if (!status && !b->json && !b->stack) printf("costs, toy stack under muon:\n");
   if (!status && !b->stack) status = bench_costs(&o, 1, e);
   if (!status && !b->stack && b->most_runs >= 64) status = bench_costs(&o, 64, e);
-  if (!status && b->json)
-    json_print(json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:O, s:O, s:O, s:O}", "gpu", o.gpu.name,
-                         "limits", "fma", json_number(o.limits.fma), "fp32", json_number(o.limits.fp32),
-                         "tf32", json_number(o.limits.tf32), "bf16", json_number(o.limits.bf16), "bytes",
-                         json_number(o.limits.bytes), "stacks", o.rows, "operations", o.operations,
-                         "costs_on_toy", o.costs, "attention", o.attention));
-  json_decref(o.rows);
-  json_decref(o.operations);
-  json_decref(o.costs);
-  json_decref(o.attention);
+  if (o.all && !status)
+    json_print(o.all);
+  else
+    json_decref(o.all);
   return status;
 }

@@ -11,24 +11,19 @@
 #include "numerics/blas.h"
 #include "training/optimizer.h"
 
-static void matrices_open(float *x[3], long numbers)
+/* Three matrices of so many numbers, one after another; for memory_free. */
+static float *matrices(long numbers, float *x[3])
 {
-  for (int i = 0; i < 3; i++) {
-    x[i] = memory_new((size_t)numbers, sizeof *x[i]);
-    for (long j = 0; j < numbers; j++) x[i][j] = (float)(j % 7) / 8;
-  }
-}
-
-static void matrices_close(float *x[3])
-{
-  for (int i = 0; i < 3; i++) memory_free(x[i]);
+  float *all = memory_new(3 * (size_t)numbers, sizeof *all);
+  for (long j = 0; j < 3 * numbers; j++) all[j] = (float)(j % numbers % 7) / 8;
+  for (int i = 0; i < 3; i++) x[i] = all + i * numbers;
+  return all;
 }
 
 void bench_limit(struct limit *l)
 {
   enum { LARGEST_SQUARE = 1024 };
-  float *x[3];
-  matrices_open(x, LARGEST_SQUARE * LARGEST_SQUARE);
+  float *x[3], *all = matrices(LARGEST_SQUARE * LARGEST_SQUARE, x);
   for (int n = 64; n <= LARGEST_SQUARE; n *= 2) {
     double flops = 2.0 * n * n * n;
     for (int round = 0; round < 3; round++) {
@@ -40,7 +35,7 @@ void bench_limit(struct limit *l)
       if (rate > l->gflops) *l = (struct limit){rate, n};
     }
   }
-  matrices_close(x);
+  memory_free(all);
 }
 
 /* c [m,n] = a b, or a^T b (tn: gradients of weights), or a b^T (nt: forward), as the stacks' steps have them. */
@@ -94,65 +89,53 @@ static const struct orthogonal {
                    {"medium", 512, 512}, {"medium", 64, 512}, {"medium", 512, 1376}};
 enum { ORTHOGONALS = sizeof orthogonals / sizeof *orthogonals, PAIRS = 15 };
 
-static struct program *schulz_program(struct device *device, struct tensor *x, const struct orthogonal *o,
-                                      enum ns_iteration iteration)
+struct two_ways {
+  struct tensor *x;
+  struct program *program[2];
+  int repeat;
+};
+static double seconds_orthogonal(void *context, int which)
 {
-  struct program *p = program_new(device);
-  newton_schulz_record(p, x, &(long){0}, 1, o->m, o->n, &ns_sets[NS_KELLER], iteration, 0, 1e-7, NULL, 1);
-  program_plan(p);
-  return p;
+  struct two_ways *w = context;
+  for (long j = 0; j < w->x->cols; j++) REALS(w->x)[j] = (real)((j * 7 + j / 64) % 13 - 6);
+  double began = clock_seconds();
+  for (int i = 0; i < w->repeat; i++) program_run(w->program[which]);
+  return (clock_seconds() - began) / w->repeat;
 }
 
 /* Keller's five steps, each way in turn: how many times as long the standard iteration takes. */
 static void bench_orthogonal(struct device *device, const struct orthogonal *o, json_t *all)
 {
   static const enum ns_iteration way[] = {NS_STANDARD, NS_GRAM};
-  struct tensor *x = tensor_new(device, TENSOR_REAL, 1, o->m * o->n, "momentum");
-  struct program *p[2];
-  double best[2] = {INFINITY, INFINITY}, ratio[PAIRS];
-  const int repeat = 1 + (int)(1e8 / (20. * (double)(o->m * o->m * o->n)));
-  for (int k = 0; k < 2; k++) p[k] = schulz_program(device, x, o, way[k]);
-  for (int round = 0; round < PAIRS; round++) {
-    double took[2];
-    for (int turn = 0; turn < 2; turn++) {
-      const int k = turn ^ (round & 1);
-      for (long j = 0; j < x->cols; j++) REALS(x)[j] = (real)((j * 7 + j / 64) % 13 - 6);
-      double began = clock_seconds();
-      for (int i = 0; i < repeat; i++) program_run(p[k]);
-      took[k] = (clock_seconds() - began) / repeat;
-      best[k] = fmin(best[k], took[k]);
-    }
-    ratio[round] = took[0] / took[1];
+  struct two_ways w = {.x = tensor_new(device, TENSOR_REAL, 1, o->m * o->n, "momentum"),
+                       .repeat = 1 + (int)(1e8 / (20. * (double)(o->m * o->m * o->n)))};
+  struct contrast c;
+  for (int k = 0; k < 2; k++) {
+    w.program[k] = program_new(device);
+    newton_schulz_record(w.program[k], w.x, &(long){0}, 1, o->m, o->n, &ns_sets[NS_KELLER], way[k], 0, 1e-7,
+                         NULL, 1);
+    program_plan(w.program[k]);
   }
-  struct median r = median_of(ratio, PAIRS);
+  bench_contrast(0, PAIRS, seconds_orthogonal, &w, &c);
   if (all)
-    json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "stack", o->stack, "product",
-                                         "Newton-Schulz, standard over gram", "m", (json_int_t)o->m, "n",
-                                         (json_int_t)o->n, "standard_seconds", json_number(best[0]),
-                                         "gram_seconds", json_number(best[1]), "ratio", bench_ratio(&r)));
+    json_array_append_new(all,
+                          json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "stack", o->stack, "product",
+                                    "Newton-Schulz, standard over gram", "m", (json_int_t)o->m, "n",
+                                    (json_int_t)o->n, "standard_seconds", json_number(c.least[0]),
+                                    "gram_seconds", json_number(c.least[1]), "ratio", bench_ratio(&c.ratio)));
   else
     printf("%-8s %5ld %5ld  %10.1f %10.1f  %6.3f   (95 %%: %.3f to %.3f)\n", o->stack, o->m, o->n,
-           1e6 * best[0], 1e6 * best[1], r.middle, r.low, r.high);
-  for (int k = 0; k < 2; k++) program_free(p[k]);
-  tensor_free(device, x);
-}
-
-static void bench_orthogonals(const struct bench *b, struct device *device, json_t *all)
-{
-  if (!all)
-    printf("Newton-Schulz, keller, microseconds\n%-8s %5s %5s  %10s %10s  %6s\n", "stack", "m", "n",
-           "standard", "gram", "ratio");
-  for (int i = 0; i < ORTHOGONALS; i++)
-    if (!b->stack || !strcmp(b->stack, orthogonals[i].stack)) bench_orthogonal(device, &orthogonals[i], all);
+           1e6 * c.least[0], 1e6 * c.least[1], c.ratio.middle, c.ratio.low, c.ratio.high);
+  for (int k = 0; k < 2; k++) program_free(w.program[k]);
+  tensor_free(device, w.x);
 }
 
 int bench_products(const struct bench *b, struct error *e)
 {
   struct device *device;
-  float *x[3];
   if (device_open(&device, "cpu", 1, e)) return e->status;
+  float *x[3], *numbers = matrices(LARGEST, x);
   json_t *all = b->json ? json_array() : NULL;
-  matrices_open(x, LARGEST);
   if (!all)
     printf("kernels %s, OpenBLAS (%s), one thread, GFLOP/s\n%-8s %-28s %5s %5s %5s    %6s %8s %6s\n",
            ops_cpu_level(), device_blas_core(), "stack", "product", "m", "n", "k", "ours", "OpenBLAS",
@@ -174,8 +157,12 @@ int bench_products(const struct bench *b, struct error *e)
       printf("%-8s %-28s %5d %5d %5d %c%c %6.1f %8.1f %6.2f\n", s->stack, s->what, s->m, s->n, s->k,
              s->ta ? 't' : 'n', s->tb ? 't' : 'n', ours, theirs, ours / theirs);
   }
-  matrices_close(x);
-  bench_orthogonals(b, device, all);
+  memory_free(numbers);
+  if (!all)
+    printf("Newton-Schulz, keller, microseconds\n%-8s %5s %5s  %10s %10s  %6s\n", "stack", "m", "n",
+           "standard", "gram", "ratio");
+  for (int i = 0; i < ORTHOGONALS; i++)
+    if (!b->stack || !strcmp(b->stack, orthogonals[i].stack)) bench_orthogonal(device, &orthogonals[i], all);
   if (all) json_print(all);
   device_close(device);
   return STATUS_OK;

@@ -2,19 +2,17 @@
    Every cost is a ratio of steps taken in turn, so that a busy machine disturbs both sides alike. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "analysis/json.h"
 #include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "config/plugin.h"
 #include "numerics/blas.h"
-#include "training/optimizer.h"
 
 /* Of six pairs the smallest and the largest ratio are the ends of a 95 % interval; of steps that are looked at inside,
    each operation's least counts, and two do. */
-enum { MAX_ROUNDS = 400, LEAST_ROUNDS = 6, LEAST_LOOKS = 2 };
+enum { LEAST_ROUNDS = 6, LEAST_LOOKS = 2 };
 
 /* --- trainers ------------------------------------------------------------------------------------------- */
 
@@ -48,40 +46,31 @@ static double step(struct engine *g, struct error *e)
   return trainer_step(g->trainer, e) ? NAN : clock_seconds() - began;
 }
 
-struct contrast {
-  struct median ratio;     /* of paired steps */
-  double least_x, least_y; /* seconds of the quickest */
-  struct median x;         /* seconds of x */
+struct two_engines {
+  struct engine *of[2];
+  struct error *error;
 };
+static double step_of(void *context, int which)
+{
+  struct two_engines *x = context;
+  return step(x->of[which], x->error);
+}
 
-/* Steps in turn, the order changes every round. */
 static int contrast(const struct bench *b, struct engine *x, struct engine *y, struct contrast *c,
                     struct error *e)
 {
-  double ratio[MAX_ROUNDS], of_x[MAX_ROUNDS], end = clock_seconds() + b->seconds;
-  int n = 0;
-  *c = (struct contrast){.least_x = INFINITY, .least_y = INFINITY};
-  for (; n < MAX_ROUNDS && (n < LEAST_ROUNDS || clock_seconds() < end); n++) {
-    double took[2];
-    for (int turn = 0; turn < 2; turn++) took[turn ^ (n & 1)] = step(turn ^ (n & 1) ? y : x, e);
-    if (isnan(took[0]) || isnan(took[1])) return e->status;
-    ratio[n] = took[0] / took[1], of_x[n] = took[0];
-    c->least_x = fmin(c->least_x, took[0]), c->least_y = fmin(c->least_y, took[1]);
-  }
-  c->ratio = median_of(ratio, n), c->x = median_of(of_x, n);
-  return STATUS_OK;
+  struct two_engines both = {{x, y}, e};
+  return bench_contrast(b->seconds, LEAST_ROUNDS, step_of, &both, c) ? STATUS_OK : e->status;
 }
 
 static int same_weights(struct engine *x, struct engine *y, struct error *e)
 {
-  while (trainer_step_count(x->trainer) != trainer_step_count(y->trainer))
-    if (isnan(step(trainer_step_count(x->trainer) < trainer_step_count(y->trainer) ? x : y, e))) return 0;
+  while (trainer_status(x->trainer).done != trainer_status(y->trainer).done)
+    if (isnan(step(trainer_status(x->trainer).done < trainer_status(y->trainer).done ? x : y, e))) return 0;
   const struct tensor *a = &trainer_model(x->trainer)->params.values,
                       *c = &trainer_model(y->trainer)->params.values;
   return a->cols == c->cols && !memcmp(a->data, c->data, (size_t)a->cols * sizeof(real));
 }
-
-/* --- one stack under one optimiser ---------------------------------------------------------------------- */
 
 struct step_times {
   const char *stack, *optimizer;
@@ -96,6 +85,44 @@ struct step_times {
   int same_bits;
   struct limit limit;
 };
+
+/* --- against an earlier bench --------------------------------------------------------------------------- */
+
+static double number_at(const json_t *list, size_t i)
+{
+  const json_t *x = json_array_get(list, i);
+  return json_is_number(x) ? json_number_value(x) : NAN;
+}
+
+/* Both intervals are of a median; that of the ratio has, of logarithms, the root of the sum of their squares. */
+static struct median over(const struct median *a, const struct median *b)
+{
+  const double below = hypot(log(a->middle / a->low), log(b->high / b->middle)),
+               above = hypot(log(a->high / a->middle), log(b->middle / b->low)),
+               middle = a->middle / b->middle;
+  return (struct median){middle, middle * exp(-below), middle * exp(above)};
+}
+
+/* How many times as fast a step is now as in r's stack then, with the noise of both; NaN where it was not there. */
+static void compare_with(const json_t *earlier, struct step_times *r)
+{
+  size_t i;
+  json_t *then;
+  json_array_foreach(json_object_get(earlier, "stacks"), i, then)
+  {
+    const char *name = json_string_value(json_object_get(then, "stack")),
+               *by = json_string_value(json_object_get(then, "optimizer"));
+    if (!name || !by || strcmp(name, r->stack) != 0 || strcmp(by, r->optimizer) != 0) continue;
+    const json_t *step = json_object_get(then, "step_seconds"),
+                 *limit = json_object_get(then, "sgemm_gflops");
+    const struct median seconds = {number_at(step, 0), number_at(step, 1), number_at(step, 2)};
+    r->sgemm = json_is_number(limit) ? r->limit.gflops / json_number_value(limit) : NAN;
+    r->against = over(&seconds, &r->step);
+    return;
+  }
+}
+
+/* --- one stack under one optimiser ---------------------------------------------------------------------- */
 
 /* Allocations and waits of one step, and the time of every operation. */
 static int look_at_step(const struct bench *b, struct engine *g, struct step_times *r, struct error *e)
@@ -127,16 +154,16 @@ static int measure(const struct bench *b, struct engine *one, struct engine *two
   ops_cpu_without_maxima(&bare.ops);
   bench_limit(&r->limit);
   if (contrast(b, one, two, &c, e)) return e->status;
-  r->two = c.ratio, r->two_least = c.least_x / c.least_y, r->seconds = c.least_x, r->step = c.x;
+  r->two = c.ratio, r->two_least = c.least[0] / c.least[1], r->seconds = c.least[0], r->step = c.x;
   r->same_bits = same_weights(one, two, e);
   bench_limit(&r->limit);
   if (look_at_step(b, one, r, e)) return e->status;
   if (!record->trainer) return STATUS_OK;
   if (contrast(b, one, &bare, &c, e)) return e->status;
-  r->maxima = c.ratio, r->seconds = fmin(r->seconds, c.least_x);
+  r->maxima = c.ratio, r->seconds = fmin(r->seconds, c.least[0]);
   trainer_device(one->trainer)->ops = one->ops;
   if (contrast(b, record, one, &c, e)) return e->status;
-  r->record = c.ratio, r->seconds = fmin(r->seconds, c.least_y);
+  r->record = c.ratio, r->seconds = fmin(r->seconds, c.least[1]);
   if (contrast(b, spectra, record, &c, e)) return e->status;
   r->spectra = (struct median){1 + (c.ratio.middle - 1) / 10, 1 + (c.ratio.low - 1) / 10,
                                1 + (c.ratio.high - 1) / 10}; /* one step in ten */
@@ -154,13 +181,8 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
                                  {name, "device.threads=1"},
                                  {name, "device.threads=1", "record.spectra_every=1"}};
   const struct median none = {NAN, NAN, NAN};
-  *r = (struct step_times){.stack = stack->name,
-                           .optimizer = optimizer,
-                           .maxima = none,
-                           .record = none,
-                           .spectra = none,
-                           .against = none,
-                           .limit = r->limit};
+  *r = (struct step_times){.stack = stack->name, .optimizer = optimizer, .limit = r->limit};
+  r->maxima = r->record = r->spectra = r->against = none;
   struct engine all[4] = {0};
   /* what recording costs steps of seconds is measured where that stack is asked for */
   const int engines = b->stack || stack < &bench_stacks[BENCH_ON_CPU - 1] ? 4 : 2;
@@ -173,8 +195,7 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
     r->tokens = (double)(trainer_model(all[0].trainer)->options.context * t->batch);
     status = measure(b, &all[0], &all[1], &all[2], &all[3], r, e);
   }
-  if (!status && b->earlier)
-    r->against = earlier_speed(b->earlier, r->stack, optimizer, &r->step, r->limit.gflops, &r->sgemm);
+  if (!status && b->earlier) compare_with(b->earlier, r);
   for (int i = 0; i < 4; i++) {
     engine_close(&all[i]);
     if (i >= 2) bench_forget(b, i);
@@ -211,14 +232,7 @@ static void print_result(const struct step_times *r)
 
 static json_t *json_result(const struct step_times *r)
 {
-  const struct bench_operations *o = &r->operations;
   double gflops = r->flops / r->seconds * 1e-9;
-  json_t *operations = json_object();
-  for (int op = 0; op < OP_COUNT; op++)
-    if (o->calls[op])
-      json_object_set_new(operations, op_name(op),
-                          json_pack("{s:o, s:o, s:I}", "seconds", json_number(o->seconds[op]), "flops",
-                                    json_number(o->work[op]), "calls", (json_int_t)o->calls[op]));
   return json_pack(
     "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
     "stack", r->stack, "optimizer", r->optimizer, "step_seconds", bench_ratio(&r->step), "against",
@@ -228,7 +242,7 @@ static json_t *json_result(const struct step_times *r)
     (json_int_t)r->allocations, "calls", (json_int_t)r->calls, "waits", (json_int_t)r->waits, "same_bits",
     r->same_bits, "maxima", bench_ratio(&r->maxima), "recording", bench_ratio(&r->record), "spectra",
     bench_ratio(&r->spectra), "two_threads", bench_ratio(&r->two), "two_threads_least",
-    json_number(r->two_least), "operations", operations);
+    json_number(r->two_least), "operations", bench_operations(&r->operations, 1));
 }
 
 static int is_chosen(const struct bench *b, int stack)
@@ -252,13 +266,18 @@ static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *
 
 /* --- optimisers, stabilisers, experts: steps with them against steps without ------------------------------ */
 
-static int bench_keys(const struct bench *b, const struct bench_stack *stack, const char *const *keys,
-                      const char *const *others, const char *name, json_t *out, struct error *e)
+/* `more`: keys that come after those of both, NULL-terminated. */
+static int bench_keys(const struct bench *b, const struct bench_stack *stack, const char *what,
+                      const char *name, const char *optimizer, const char *const *more, json_t *out,
+                      struct error *e)
 {
+  const char *keys[8] = {optimizer, "device.threads=1"};
   struct engine with = {0}, without = {0};
   struct contrast c;
-  int status = engine_open(&with, b, stack, -1, keys, e);
-  if (!status) status = engine_open(&without, b, stack, -1, others, e);
+  bench_doing(what, name);
+  int status = engine_open(&without, b, stack, -1, keys, e);
+  for (int i = 0; more[i]; i++) keys[2 + i] = more[i];
+  if (!status) status = engine_open(&with, b, stack, -1, keys, e);
   if (!status) status = contrast(b, &with, &without, &c, e);
   engine_close(&with);
   engine_close(&without);
@@ -267,52 +286,38 @@ static int bench_keys(const struct bench *b, const struct bench_stack *stack, co
   return status;
 }
 
-static int bench_optimizers(const struct bench *b, json_t *out, struct error *e)
+/* All plug-ins of a kind on the toy stack, by the key that names them, but the one that they are held against. */
+static int bench_plugins(const struct bench *b, const char *kind, const char *what, const char *key,
+                         const char *optimizer, const char *but, json_t *out, struct error *e)
 {
   struct bench half = *b;
+  const char *names[64];
+  size_t count = plugin_names(kind, names, sizeof names / sizeof *names);
   half.seconds /= 2;
-  for (int i = 0; optimizers[i]; i++) {
-    const char *name = optimizers[i]->name;
-    char key[96];
-    snprintf(key, sizeof key, "optimizer=%s", name);
-    if (!strcmp(name, "adam")) continue;
-    bench_doing("optimizers", name);
-    if (bench_keys(&half, &bench_stacks[0], (const char *[]){key, "device.threads=1", NULL},
-                   (const char *[]){"optimizer=adam", "device.threads=1", NULL}, name, out, e))
-      return e->status;
+  for (size_t i = 0; i < count; i++) {
+    char more[96];
+    struct error refused = {0};
+    snprintf(more, sizeof more, "%s=%s", key, names[i]);
+    if (strcmp(names[i], but) != 0 &&
+        bench_keys(&half, &bench_stacks[0], what, names[i], optimizer, (const char *[]){more, NULL}, out,
+                   &refused) &&
+        refused.status != STATUS_USAGE) /* which does not go with this stack */
+      return *e = refused, e->status;
   }
   return STATUS_OK;
-}
-
-static void bench_stabilizers(const struct bench *b, json_t *out)
-{
-  struct bench half = *b;
-  half.seconds /= 2;
-  for (int i = 0; stabilizers[i]; i++) {
-    const char *name = stabilizers[i]->name;
-    char key[96];
-    struct error refused = {0}; /* it does not go with this stack */
-    snprintf(key, sizeof key, "stabilizers=%s", name);
-    if (!strcmp(name, "none")) continue;
-    bench_doing("stabilisers", name);
-    bench_keys(&half, &bench_stacks[0], (const char *[]){"optimizer=muon", "device.threads=1", key, NULL},
-               (const char *[]){"optimizer=muon", "device.threads=1", NULL}, name, out, &refused);
-  }
 }
 
 /* 2 of 8 experts, each of half the dense block's width: the same operations a token. */
 static int bench_experts(const struct bench *b, json_t *out, struct error *e)
 {
+  static const char *const experts[] = {"model.ffn=moe", "moe.experts=8", "moe.active=2", "moe.shared=0",
+                                        NULL};
   for (int s = 0; s < 2 * BENCH_ON_CPU; s++) {
-    const char *optimizer = s % 2 ? "optimizer=adam" : "optimizer=none";
-    const char *experts[] = {
-      optimizer, "device.threads=1", "model.ffn=moe", "moe.experts=8", "moe.active=2", "moe.shared=0", NULL};
     char name[64];
     snprintf(name, sizeof name, "%s%s", bench_stacks[s / 2].name, s % 2 ? ", adam" : "");
     if (!is_chosen(b, s / 2) || (!b->stack && s / 2 > 0)) continue; /* the others by name alone */
-    bench_doing("experts", name);
-    if (bench_keys(b, &bench_stacks[s / 2], experts, (const char *[]){optimizer, "device.threads=1", NULL},
-                   name, out, e))
+    if (bench_keys(b, &bench_stacks[s / 2], "experts", name, s % 2 ? "optimizer=adam" : "optimizer=none",
+                   experts, out, e))
       return e->status;
   }
   return STATUS_OK;
@@ -320,27 +325,28 @@ static int bench_experts(const struct bench *b, json_t *out, struct error *e)
 
 int bench_steps(const struct bench *b, struct error *e)
 {
-  json_t *stacks = b->json ? json_array() : NULL, *costs = b->json ? json_object() : NULL,
-         *others = b->json ? json_object() : NULL, *experts = b->json ? json_object() : NULL;
-  if (!b->json)
+  json_t *all = !b->json ? NULL
+                         : json_pack("{s:s, s:s, s:[], s:{}, s:{}, s:{}}", "kernels", ops_cpu_level(), "blas",
+                                     device_blas_core(), "stacks", "optimizers", "stabilizers", "experts");
+  if (!all)
     printf("kernels %s; the limit is OpenBLAS (%s), one thread\n", ops_cpu_level(), device_blas_core());
-  int status = bench_stacks_alone(b, stacks, e);
-  if (!status && !b->json) printf("optimizers, toy stack, against adam:\n");
-  if (!status) status = bench_optimizers(b, others, e);
-  if (!status && !b->json) printf("stabilisers, toy stack under muon, against none:\n");
-  if (!status) bench_stabilizers(b, costs);
-  if (!status && !b->json)
+  int status = bench_stacks_alone(b, json_object_get(all, "stacks"), e);
+  if (!status && !all) printf("optimizers, toy stack, against adam:\n");
+  if (!status)
+    status = bench_plugins(b, "optimizer", "optimizers", "optimizer", "optimizer=adam", "adam",
+                           json_object_get(all, "optimizers"), e);
+  if (!status && !all) printf("stabilisers, toy stack under muon, against none:\n");
+  if (!status)
+    status = bench_plugins(b, "stabilizer", "stabilisers", "stabilizers", "optimizer=muon", "none",
+                           json_object_get(all, "stabilizers"), e);
+  if (!status && !all)
     printf("8 experts, 2 active, against dense blocks of the same operations a token: passes alone, and "
            "steps of adam, "
            "which has four times the weights of the blocks to update:\n");
-  if (!status) status = bench_experts(b, experts, e);
-  if (b->json && !status)
-    json_print(json_pack("{s:s, s:s, s:O, s:O, s:O, s:O}", "kernels", ops_cpu_level(), "blas",
-                         device_blas_core(), "stacks", stacks, "optimizers", others, "stabilizers", costs,
-                         "experts", experts));
-  json_decref(stacks);
-  json_decref(others);
-  json_decref(costs);
-  json_decref(experts);
+  if (!status) status = bench_experts(b, json_object_get(all, "experts"), e);
+  if (all && !status)
+    json_print(all);
+  else
+    json_decref(all);
   return status;
 }

@@ -5,26 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/registry.h"
 
-#define COMMAND(name) extern const struct command command_##name;
-#include "plugins.def"
-
-const struct command *const commands[] = {
-#define COMMAND(name) &command_##name,
-#include "plugins.def"
-  NULL};
-
-const char *const command_names[] = {
-#define COMMAND(name) #name,
-#include "plugins.def"
-  NULL};
-
-const struct command *command_find(const char *name)
-{
-  for (const struct command *const *c = commands; *c; c++)
-    if (!strcmp((*c)->name, name)) return *c;
-  return NULL;
-}
+REGISTRY(command)
+const char *const command_names[] = {PLUGINS_command(PLUGIN_NAME) NULL};
 
 /* --- the rows ------------------------------------------------------------------------------------------- */
 

@@ -5,27 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/registry.h"
 #include "base/text.h"
 
-#define FIGURE(name) extern const struct figure figure_##name;
-#include "plugins.def"
-
-const struct figure *const figures[] = {
-#define FIGURE(name) &figure_##name,
-#include "plugins.def"
-  NULL};
-
-const char *const figure_names[] = {
-#define FIGURE(name) #name,
-#include "plugins.def"
-  NULL};
-
-const struct figure *figure_find(const char *name)
-{
-  for (const struct figure *const *f = figures; *f; f++)
-    if (!strcmp((*f)->name, name)) return *f;
-  return NULL;
-}
+REGISTRY(figure)
+const char *const figure_names[] = {PLUGINS_figure(PLUGIN_NAME) NULL};
 
 FILE *figure_script(const struct figure *figure, const struct figure_request *r, const char *scripts,
                     const char *term, const char *out, const struct gnuplot_page *page, struct error *error)

@@ -10,18 +10,16 @@
 #include "base/memory.h"
 #include "run/bits.h"
 #include "run/outcome.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct run_report { /* what the summary tells */
   struct progress progress;
   int quiet, seen; /* seen: a step at least */
-  struct peak peak;
-  long steps;
-  double loss, val_loss, began, floor;
+  struct trainer_status status;
+  double began, floor;
   real last_max;
   long last_at;
   char path[4096];
-  const char *state;
   int has_clip; /* QK-Clip is among its stabilizers */
   long heads;
   int ranks;
@@ -33,16 +31,10 @@ static void tick(void *context, const struct trainer *t)
 {
   struct run_report *w = context;
   const struct model_options *m = config_section(trainer_config(t), "model");
-  const real *s = trainer_max_logit(t);
-  long at = outcome_largest(s, model_blocks(m) * m->heads);
+  w->status = trainer_status(t);
   w->seen = 1;
-  w->peak = trainer_peak(t);
-  w->last_max = s[at];
-  w->last_at = at;
-  w->steps = trainer_step_count(t);
-  w->loss = trainer_loss(t);
-  w->val_loss = trainer_val_loss(t);
-  w->state = trainer_state(t);
+  w->last_at = outcome_largest(w->status.max_logit, model_blocks(m) * m->heads);
+  w->last_max = w->status.max_logit[w->last_at];
   if (!w->quiet) progress_tick(&w->progress, t);
 }
 
@@ -52,15 +44,12 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
   const struct top_options *top = config_section(trainer_config(t), "");
   const struct train_options *train = config_section(trainer_config(t), "train");
   *w = (struct run_report){.quiet = quiet,
-                           .peak = trainer_peak(t),
-                           .loss = NAN,
-                           .val_loss = NAN,
+                           .status = trainer_status(t),
                            .began = clock_seconds(),
                            .floor = trainer_loss_floor(t),
                            .heads = m->heads,
-                           .has_clip = strstr(top->stabilizers, "qk_clip") != NULL,
-                           .state = trainer_state(t),
-                           .steps = trainer_step_count(t)};
+                           .has_clip = strstr(top->stabilizers, "qk_clip") != NULL};
+  w->status.loss = w->status.val_loss = NAN; /* none yet */
   w->ranks = trainer_ranks(t, NULL);
   w->part = trainer_part(t, 0);
   w->numbers = (double)trainer_model(t)->params.total;
@@ -81,7 +70,7 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
 static void print_wire(const struct run_report *w)
 {
   double least = 2 * (w->ranks - 1.0) / w->ranks * w->numbers * sizeof(real);
-  double steps = (double)(w->steps - w->progress.first_step);
+  double steps = (double)(w->status.done - w->progress.first_step);
   double sent = (comm_sent() - w->sent) / steps;
   if (w->ranks > 1 && steps > 0 && w->part.ranks > 1)
     printf("  ranks      %d, by %ld along the context; each sent %.4g kB a step; gradients want %.4g of them "
@@ -103,12 +92,12 @@ static int has_failed(struct run_report *w)
 {
   struct run_file *run = NULL;
   struct error e = {0};
-  if (strcmp(w->state, "finished") != 0) return !strcmp(w->state, "diverged");
+  if (strcmp(w->status.state, "finished") != 0) return !strcmp(w->status.state, "diverged");
   if (!w->seen || run_open(&run, w->path, &e)) return 0;
   int blew_up = run_blew_up(run);
   run_close(run);
-  if (blew_up) w->state = "blown up";
-  return blew_up || !isfinite(w->loss);
+  if (blew_up) w->status.state = "blown up";
+  return blew_up || !isfinite(w->status.loss);
 }
 
 static void print_next(const struct run_report *w, int failed, const char *path)
@@ -128,16 +117,17 @@ static void summary(struct run_report *w, int status)
   progress_end(&w->progress);
   if (w->quiet) return;
   int failed = has_failed(w);
-  printf("%s after %ld step%s (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->state, w->steps,
-         text_s(w->steps), seconds);
+  printf("%s after %ld step%s (%.1f s)\n", status == STATUS_STOPPED ? "stopped" : w->status.state,
+         w->status.done, text_s(w->status.done), seconds);
   if (w->seen) {
-    printf("  loss       train %.3f  validation %.3f", without_nan_sign(w->loss),
-           without_nan_sign(w->val_loss));
+    printf("  loss       train %.3f  validation %.3f", without_nan_sign(w->status.loss),
+           without_nan_sign(w->status.val_loss));
     if (isfinite(w->floor)) printf("  (the source's entropy rate is %.3f)", w->floor);
     printf(" nat/token\n  max logit  last %.4g (layer %ld, head %ld)  peak %.4g at step %ld (layer %ld, head "
            "%ld)\n",
            without_nan_sign((double)w->last_max), w->last_at / w->heads, w->last_at % w->heads,
-           without_nan_sign(w->peak.value), w->peak.step, w->peak.at / w->heads, w->peak.at % w->heads);
+           without_nan_sign(w->status.peak.value), w->status.peak.step, w->status.peak.at / w->heads,
+           w->status.peak.at % w->heads);
   }
   print_wire(w);
   struct buffer path = {0};

@@ -30,4 +30,6 @@ struct series {
   enum series_event event;
 };
 
+/* Most axes behind the step, of a series that no trainer knows. */
+enum { FREE_AXES = 2 };
 #endif

@@ -157,7 +157,7 @@ struct pool *pool_new(int threads)
   REQUIRE(threads >= 1);
   struct pool *p = memory_new(1, sizeof *p);
   p->members = memory_new((size_t)threads, sizeof *p->members);
-  p->patience = threads <= thread_cores() ? 50e-6 : 0;
+  p->patience = threads > 1 && threads <= thread_cores() ? 50e-6 : 0;
   pthread_mutex_init(&p->lock, NULL);
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->finished, NULL);

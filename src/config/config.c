@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/text.h"
-#include "model/model.h"
+#include "model/options.h"
 #include "config/state.h"
 #include "config/preset.h"
 

@@ -2,7 +2,8 @@
 #include "config/plugin.h"
 #include <string.h>
 #include "base/error.h"
-#include "model/model.h"
+#include "model/ffn.h"
+#include "model/stabilizer.h"
 #include "observe/observable.h"
 #include "config/preset.h"
 #include "training/data.h"
@@ -21,32 +22,31 @@ static void add_plugin(const char *kind, const char *name, const char *help, con
   table[count++] = (struct plugin){kind, name, help, options, options ? size : 0};
 }
 
+#define ADD(kind, text, options, size) \
+  for (const struct kind *const *p = kind##s; *p; p++) add_plugin(text, (*p)->name, (*p)->help, options, size)
+#define ADD_WITH_OPTIONS(kind, text) ADD(kind, text, (*p)->options, (*p)->options_size)
+
 const struct plugin *plugin_table(void)
 {
   if (count) return table;
-  for (const struct attention *const *p = attentions; *p; p++)
-    add_plugin("attention", (*p)->name, (*p)->help, NULL, 0);
-  for (const struct ffn *const *p = ffns; *p; p++)
-    add_plugin("ffn", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  for (const struct stabilizer *const *p = stabilizers; *p; p++)
-    add_plugin("stabilizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  for (const struct optimizer *const *p = optimizers; *p; p++)
-    add_plugin("optimizer", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  for (const struct schedule *const *p = schedules; *p; p++)
-    add_plugin("schedule", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
-  for (const struct data_source *const *p = data_sources; *p; p++)
-    add_plugin("data", (*p)->name, (*p)->help, (*p)->options, (*p)->options_size);
+  ADD(attention, "attention", NULL, 0);
+  ADD_WITH_OPTIONS(ffn, "ffn");
+  ADD_WITH_OPTIONS(stabilizer, "stabilizer");
+  ADD_WITH_OPTIONS(optimizer, "optimizer");
+  ADD_WITH_OPTIONS(schedule, "schedule");
+  ADD_WITH_OPTIONS(data_source, "data");
   add_plugin("observable", "default", "all observables except those marked \"by name only\"", NULL, 0);
-  for (const struct observable *const *p = observables; *p; p++)
-    add_plugin("observable", (*p)->name, (*p)->help, NULL, 0);
+  ADD(observable, "observable", NULL, 0);
   for (const struct preset *p = presets; p->name; p++) add_plugin("preset", p->name, p->help, NULL, 0);
   return table;
 }
 
 const char *const *plugin_kinds(void)
 {
-  static const char *const kinds[] = {"attention", "ffn",        "stabilizer", "optimizer", "schedule",
-                                      "data",      "observable", "preset",     NULL};
+  static const char *kinds[16];
+  size_t n = 0;
+  for (const struct plugin *p = plugin_table(); p->kind; p++)
+    if (!n || strcmp(kinds[n - 1], p->kind)) kinds[n++] = p->kind;
   return kinds;
 }
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "base/error.h"
-#include "model/model.h"
+#include "model/options.h"
 #include "config/config.h"
 #include "config/plugin.h"
 #include "training/data.h"

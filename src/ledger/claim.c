@@ -2,14 +2,11 @@
 #include "ledger/claim.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/registry.h"
 
-#define CLAIM(name, question) extern const struct claim claim_##name;
-#include "plugins.def"
-
-const struct claim_row claim_rows[] = {
-#define CLAIM(name, question) {&claim_##name, question},
-#include "plugins.def"
-  {NULL, NULL}};
+PLUGINS_claim(PLUGIN_DECLARED)
+#define CLAIM_ROW(kind, name, folder) {&claim_##name, folder},
+  const struct claim_row claim_rows[] = {PLUGINS_claim(CLAIM_ROW){NULL, NULL}};
 
 int claim_arms(const struct claim *c)
 {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/page.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 enum { BINS = 120 };
 

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "ledger/run_batch.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 enum { ROUND_STEPS = 2, RESAMPLES = 2000 };
 

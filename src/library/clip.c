@@ -1,8 +1,9 @@
-/* clip.c - maxlogit/clip.h: training/stabilizers/qk_clip.c on the numbers of one layer, rounded where that rounds */
+/* clip.c - maxlogit/clip.h: what training/stabilizers/qk_clip.c records, of one layer, on the reference device */
 #include "maxlogit/clip.h"
 #include <math.h>
-#include "base/elementary.h"
+#include <string.h>
 #include "base/error_export.h"
+#include "training/stabilizers/qk_clip.h"
 
 static int check(const struct maxlogit_clip *c, long heads, long kv_heads, struct error *e)
 {
@@ -17,82 +18,68 @@ static int check(const struct maxlogit_clip *c, long heads, long kv_heads, struc
   return STATUS_OK;
 }
 
-/* A step's numbers are float32, exponents too. */
-static float power(float x, double exponent) { return (float)same_pow((double)x, (double)(float)exponent); }
+/* The factors of rows, by role, that a caller gets: so many, each that of the first head with the rows. */
+enum { ROLES = ROLE_K_ROPE_SHARED + 1 };
+struct factors {
+  struct {
+    float *to;
+    long count;
+  } role[ROLES];
+  float *gamma;
+};
 
-static float product(float x, float y) { return (float)((double)x * (double)y); }
-
-/* NaN is above all. */
-static double largest(const float *x, long n)
+static int compute(const struct maxlogit_clip *c, const float *max_logit, long heads, long kv_heads,
+                   const struct factors *out, struct maxlogit_error *error)
 {
-  double most = -INFINITY;
-  for (long i = 0; i < n && !isnan(most); i++)
-    if (!((double)x[i] <= most)) most = (double)x[i];
-  return most;
-}
-
-static float gamma_of(const struct maxlogit_clip *c, const float *max_logit, long heads, long h)
-{
-  double tau = (double)(float)c->tau;
-  double s = c->scope == MAXLOGIT_SCOPE_LAYER ? largest(max_logit, heads) : (double)max_logit[h];
-  return isfinite(s) && s > tau ? (float)(tau / s) : 1;
-}
-
-static float lowest(const struct maxlogit_clip *c, const float *max_logit, long heads, long first, long end)
-{
-  float least = INFINITY;
-  for (long h = first; h < end; h++) least = fminf(least, gamma_of(c, max_logit, heads, h));
-  return least;
-}
-
-/* What a head's own query rows take; grouped: others share its key. */
-static float query_factor(const struct maxlogit_clip *c, int grouped, float gamma, float low)
-{
-  if (!grouped || c->gqa == MAXLOGIT_GQA_OWN_Q_MIN_K) return power(gamma, c->alpha);
-  if (c->gqa == MAXLOGIT_GQA_GROUP_MAX) return power(low, c->alpha);
-  if (c->gqa == MAXLOGIT_GQA_Q_ONLY) return gamma;
-  return (float)((double)product(power(low, c->alpha), gamma) / (double)low);
+  /* scopes and rules of MLA are in the order of qk_clip.h */
+  static const long gqa[] = {QK_CLIP_Q_ONLY, QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_COMPENSATED};
+  struct error e = {0};
+  int status = check(c, heads, kv_heads, &e);
+  if (status) return error_export(error, status, &e);
+  const struct qk_clip options = {
+    .tau = c->tau, .alpha = c->alpha, .scope = c->scope, .gqa = gqa[c->gqa], .mla = c->mla};
+  struct device *device = device_reference(); /* its memory is the host's */
+  struct numbers *numbers = numbers_new(device, 3);
+  struct program *p = program_new(device);
+  struct tensor *logit = program_input(p, TENSOR_REAL, heads, 1, "max logit"), *by_head[ROLES] = {NULL},
+                *gamma = program_temporary(p, 1, heads, "gamma");
+  int *group = kv_heads < heads ? program_memory(p, (size_t)heads, sizeof *group) : NULL;
+  for (long h = 0; group && h < heads; h++) group[h] = (int)(h * kv_heads / heads);
+  struct qk_clip_factors f = qk_clip_factors(p, numbers, &options, logit, (int)heads, group);
+  for (int i = 0; i < ROLES; i++)
+    if (out->role[i].to && (by_head[i] = qk_clip_factor(p, &f, (enum role)i))) program_keep(p, by_head[i]);
+  qk_clip_logit_scale(p, &f, gamma);
+  program_keep(p, gamma);
+  program_plan(p);
+  memcpy(REALS(logit), max_logit, (size_t)heads * sizeof *max_logit);
+  program_run(p);
+  for (int i = 0; i < ROLES; i++)
+    for (long j = 0, n = out->role[i].count; j < n; j++)
+      out->role[i].to[j] = by_head[i] ? REALS(by_head[i])[j * heads / n] : 1;
+  if (out->gamma) memcpy(out->gamma, REALS(gamma), (size_t)heads * sizeof *out->gamma);
+  program_free(p);
+  numbers_free(numbers);
+  device_close(device);
+  return error_export(error, STATUS_OK, &e);
 }
 
 int maxlogit_clip_factors(const struct maxlogit_clip *c, const float *max_logit, long heads, long kv_heads,
                           float *q, float *k, float *gamma, struct maxlogit_error *error)
 {
-  struct error e = {0};
-  int status = check(c, heads, kv_heads, &e), grouped = kv_heads < heads;
-  if (status) return error_export(error, status, &e);
-  for (long g = 0, each = heads / kv_heads; g < kv_heads; g++) {
-    float low = lowest(c, max_logit, heads, g * each, (g + 1) * each);
-    k[g] = grouped && c->gqa == MAXLOGIT_GQA_Q_ONLY ? 1 : power(low, 1 - c->alpha);
-    for (long h = g * each; h < (g + 1) * each; h++) {
-      float own = gamma_of(c, max_logit, heads, h);
-      int finite = isfinite(max_logit[h]);
-      q[h] = !finite ? 1 : query_factor(c, grouped, own, low);
-      if (!gamma) continue;
-      int exact = !grouped || c->gqa == MAXLOGIT_GQA_Q_ONLY || c->gqa == MAXLOGIT_GQA_COMPENSATED;
-      gamma[h] = exact ? (finite ? own : grouped ? k[g] : 1) : product(q[h], k[g]);
-    }
-  }
-  return error_export(error, STATUS_OK, &e);
+  struct factors out = {.gamma = gamma, .role[ROLE_Q_HEAD] = {q, heads}};
+  const enum role key = kv_heads < heads ? ROLE_K_GROUP : ROLE_K_HEAD;
+  out.role[key].to = k, out.role[key].count = kv_heads;
+  return compute(c, max_logit, heads, kv_heads, &out, error);
 }
 
 int maxlogit_clip_factors_mla(const struct maxlogit_clip *c, const float *max_logit, long heads, float *q,
                               float *k, float *q_rope, float *k_rope, float *gamma,
                               struct maxlogit_error *error)
 {
-  struct error e = {0};
-  int status = check(c, heads, heads, &e);
-  if (status) return error_export(error, status, &e);
-  double all = 1; /* reduced in double, rounded once */
-  for (long h = 0; h < heads; h++) {
-    float own = gamma_of(c, max_logit, heads, h);
-    q[h] = isfinite(max_logit[h]) ? power(own, c->alpha) : 1;
-    k[h] = power(own, 1 - c->alpha);
-    q_rope[h] = c->mla == MAXLOGIT_MLA_EXACT ? own : power(own, c->alpha);
-    if (gamma) gamma[h] = isfinite(max_logit[h]) ? own : 1;
-    all *= (double)k[h];
-  }
-  *k_rope = c->mla == MAXLOGIT_MLA_EXACT     ? 1
-            : c->mla == MAXLOGIT_MLA_KR_HEAD ? (float)all
-                                             : power(lowest(c, max_logit, heads, 0, heads), 1 - c->alpha);
-  return error_export(error, STATUS_OK, &e);
+  const struct factors out = {.role = {[ROLE_Q_HEAD] = {q, heads},
+                                       [ROLE_K_HEAD] = {k, heads},
+                                       [ROLE_Q_ROPE] = {q_rope, heads},
+                                       [ROLE_K_ROPE_SHARED] = {k_rope, 1}},
+                              .gamma = gamma};
+  return compute(c, max_logit, heads, heads, &out, error);
 }

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/error_export.h"
 #include "storage/notes.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct series_names {
   const char **key, **value; /* value NULL: of series */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/text.h"
+#include "model/model.h"
 
 /* May the key that meets this head's queries of `role` be scaled for this head alone? */
 static int key_is_own(const struct logit_block *f, int count, enum role role)

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
-#include "model/model.h"
+#include "model/attention.h"
+#include "model/ffn.h"
 #include "numerics/number_format.h"
 
 static const char *const init_kinds[] = {"fan_in", "fixed", NULL};

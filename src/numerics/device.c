@@ -41,18 +41,20 @@ static struct device *host_open(const char *kind, int threads)
                             .download = host_download,
                             .fetch = device_host_copy};
   device->workers = memory_new((size_t)pool_threads(device->pool), sizeof *device->workers);
-  blas_pin();
   snprintf(device->description, sizeof device->description, "%s: kernels %s, %s, %.120s, %d thread%s", kind,
            ops_cpu_level(), device_blas_core(), device_blas_config(), threads, text_s(threads));
   return device;
 }
 
+struct device *device_reference(void) { return host_open("reference", 1); }
+
 int device_open(struct device **out, const char *kind, int threads, struct error *e)
 {
   *out = NULL;
   if (threads < 0) return error_set(e, STATUS_USAGE, "device.threads = %d: 0 (all cores) or more", threads);
+  blas_pin();
   if (!strcmp(kind, "reference")) {
-    *out = host_open("reference", 1);
+    *out = device_reference();
   } else if (!strcmp(kind, "cpu")) {
     *out = host_open("cpu", threads ? threads : thread_cores());
     ops_cpu_override(&(*out)->ops);

@@ -85,6 +85,8 @@ struct device {
 /* kind "cpu" (fast kernels), "reference" (ops_ref only), "isolated" (cpu, its memory inaccessible to the host) or
    "cuda" (where there is a GPU). threads 0: all cores. */
 int device_open(struct device **, const char *kind, int threads, struct error *);
+/* The same "reference" for a library's caller, whose OpenBLAS keeps its threads. */
+struct device *device_reference(void);
 /* Only cuda has a choice. */
 int device_set_math(struct device *, enum device_math, struct error *);
 extern const char *const device_math_names[];

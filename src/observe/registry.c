@@ -1,21 +1,8 @@
 /* registry.c - the generated table of observables, and the options of the record */
-#include <string.h>
+#include "base/registry.h"
 #include "observe/observable.h"
 
-#define OBSERVABLE(name) extern const struct observable observable_##name;
-#include "plugins.def"
-
-const struct observable *const observables[] = {
-#define OBSERVABLE(name) &observable_##name,
-#include "plugins.def"
-  NULL};
-
-const struct observable *observable_find(const char *name)
-{
-  for (const struct observable *const *o = observables; *o; o++)
-    if (!strcmp((*o)->name, name)) return *o;
-  return NULL;
-}
+REGISTRY(observable)
 
 const struct series *observable_series(const struct observable *o) { return o->make ? o->make() : o->series; }
 

@@ -17,6 +17,7 @@
 #include "run/trainer.h"
 #include "storage/blow_up.h"
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* Rows of a series, as far as they have been asked for. */
 struct play_rows {
@@ -251,24 +252,24 @@ int play_step(int run, int steps)
 {
   struct play *p = play_of(run);
   if (!p) return -1;
-  const long before = trainer_step_count(p->trainer);
+  const long before = trainer_status(p->trainer).done;
   error = (struct error){0};
   for (int i = 0; i < steps && !p->failed && trainer_more(p->trainer); i++)
     p->failed = trainer_step(p->trainer, &error);
   if (!p->failed) p->failed = trainer_settle(p->trainer, &error);
-  return p->failed ? -1 : (int)(trainer_step_count(p->trainer) - before);
+  return p->failed ? -1 : (int)(trainer_status(p->trainer).done - before);
 }
 
 int play_count(int run)
 {
   const struct play *p = play_of(run);
-  return p ? (int)trainer_step_count(p->trainer) : 0;
+  return p ? (int)trainer_status(p->trainer).done : 0;
 }
 
 int play_steps(int run)
 {
   const struct play *p = play_of(run);
-  return p ? (int)trainer_steps(p->trainer) : 0;
+  return p ? (int)trainer_status(p->trainer).steps : 0;
 }
 
 int play_change(int run)
@@ -427,7 +428,7 @@ const char *play_state(int run)
   struct play *p = play_of(run);
   struct held_series s;
   if (!p) return NULL;
-  const char *state = trainer_more(p->trainer) ? "running" : trainer_state(p->trainer);
+  const char *state = trainer_more(p->trainer) ? "running" : trainer_status(p->trainer).state;
   const int loss = find_series(p, "loss", &s);
   if (!strcmp(state, "finished") && loss >= 0) {
     const struct play_rows *x = rows_of(p, loss, &s);

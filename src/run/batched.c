@@ -39,9 +39,10 @@ static void draw(struct trainer *t, const void *context)
 {
   const struct wanted *w = context;
   if (w->split == DATA_TRAIN)
-    host_batch_draw(&t->host, &t->data, DATA_TRAIN, (uint64_t)t->train->seed, (uint64_t)t->done);
+    host_batch_draw(&t->engine.host, &t->engine.data, DATA_TRAIN, (uint64_t)t->plan.train->seed,
+                    (uint64_t)t->done);
   else
-    host_batch_draw(&t->host, &t->data, w->split, COMMON_SEED, w->index);
+    host_batch_draw(&t->engine.host, &t->engine.data, w->split, COMMON_SEED, w->index);
 }
 
 void batched_draw(const struct batched *c, batched_choice *chosen, enum data_split split, uint64_t index)
@@ -51,12 +52,12 @@ void batched_draw(const struct batched *c, batched_choice *chosen, enum data_spl
 
 void batched_run_micro(const struct batched *c, batched_choice *chosen, enum part part, long i)
 {
-  long micro_batch = c->run[0]->first_micro + i * c->run[0]->micro_stride;
+  long micro_batch = c->run[0]->ranks.first_micro + i * c->run[0]->ranks.micro_stride;
   for (int k = 0; k < c->count; k++) {
     struct trainer *t = c->run[k];
     if (!chosen || chosen(t))
-      host_batch_feed(&t->host, t->device, part == PART_STEP ? &t->step_program : &t->look_program,
-                      micro_batch);
+      host_batch_feed(&t->engine.host, t->engine.device,
+                      part == PART_STEP ? &t->engine.step_program : &t->engine.look_program, micro_batch);
   }
   batched_replay(c, part);
 }
@@ -76,16 +77,16 @@ void batched_reduce(const struct batched *c, enum part part, long i)
 {
   const struct trainer *t = c->run[0];
   struct folding f = {c, part == PART_STEP ? PART_REDUCE : PART_REDUCE_LOOK};
-  grad_reduce_add(t->micro_batches,
-                  t->comm->ranks == 1 ? REDUCE_ONE_RANK
-                  : t->shards         ? REDUCE_RANKS_FIRST
-                                      : REDUCE_RANKS_LAST,
+  grad_reduce_add(t->ranks.micro_batches,
+                  t->ranks.comm->ranks == 1 ? REDUCE_ONE_RANK
+                  : t->ranks.shards         ? REDUCE_RANKS_FIRST
+                                            : REDUCE_RANKS_LAST,
                   i, replay_fold, &f);
 }
 
 void batched_run_pass(const struct batched *c, batched_choice *chosen, enum part part)
 {
-  for (long i = 0; i < c->run[0]->micro_batches; i++) {
+  for (long i = 0; i < c->run[0]->ranks.micro_batches; i++) {
     batched_run_micro(c, chosen, part, i);
     batched_reduce(c, part, i);
   }

@@ -33,7 +33,7 @@ struct member_queue {
 
 /* --- taking turns -------------------------------------------------------------------------------------------- */
 
-static long steps_left(const struct trainer *t) { return trainer_steps(t) - trainer_step_count(t); }
+static long steps_left(const struct trainer *t) { return trainer_status(t).steps - trainer_status(t).done; }
 
 /* The run that has most to do and nobody at it. */
 static struct batch_member *take_turn(struct member_queue *l)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "run/state.h"
+#include "storage/run_file.h"
 
 static void add_text(XXH64_state_t *hash, const char *text) { XXH64_update(hash, text, strlen(text) + 1); }
 
@@ -106,8 +107,8 @@ int bits_of(const char *const *settings, size_t count, bits_look *look, void *co
   if (!status) {
     XXH64_state_t *hash = XXH64_createState();
     XXH64_reset(hash, 0);
-    add_series(hash, t->recorder);
-    add_events(hash, t->recorder);
+    add_series(hash, t->record.recorder);
+    add_events(hash, t->record.recorder);
     add_weights(hash, t);
     snprintf(bits, BITS_TEXT, "%016llx", (unsigned long long)XXH64_digest(hash));
     XXH64_freeState(hash);

@@ -52,9 +52,9 @@ int trainer_change_config(struct config *c, const char *const *changes, int coun
 static int check_live(const struct trainer *t, const char *assignment, struct error *e)
 {
   static const char *const intervals[] = {"record.every", "record.spectra_every", "record.probe_every"};
-  const long now[] = {t->record.every, t->record.spectra_every, t->record.probe_every};
+  const long now[] = {t->plan.record.every, t->plan.record.spectra_every, t->plan.record.probe_every};
   struct config_entry x;
-  if (!config_assigned(t->config, assignment, &x) || !strcmp(x.key, "train.steps")) return STATUS_OK;
+  if (!config_assigned(t->plan.config, assignment, &x) || !strcmp(x.key, "train.steps")) return STATUS_OK;
   for (int i = 0; i < 3; i++) {
     if (strcmp(x.key, intervals[i])) continue;
     if (now[i]) return STATUS_OK;
@@ -67,17 +67,17 @@ static int check_live(const struct trainer *t, const char *assignment, struct er
 static void resolve_again(const struct trainer *t)
 {
   struct error e = {0};
-  trainer_resolve(t->config);
-  if (model_resolve(config_section(t->config, "model"), t->data.vocab, &e)) BUG("%s", e.text);
+  trainer_resolve(t->plan.config);
+  if (model_resolve(config_section(t->plan.config, "model"), t->engine.data.vocab, &e)) BUG("%s", e.text);
 }
 
 int trainer_change(struct trainer *t, const char *change, struct error *e)
 {
-  struct config *c = t->config;
+  struct config *c = t->plan.config;
   const struct record_options *record = config_section(c, "record");
   struct config_entry x;
   long context = 0;
-  const long steps = t->train->steps;
+  const long steps = t->plan.train->steps;
   if (check_live(t, change, e)) return e->status;
   char *before = memory_text(config_assigned(c, change, &x) ? x.value : "");
   const int status = trainer_change_config(c, &change, 1, &context, e);
@@ -87,12 +87,12 @@ int trainer_change(struct trainer *t, const char *change, struct error *e)
   memory_free(before);
   resolve_again(t);
   if (status) return status;
-  if (t->record.every) t->record.every = record->every;
-  if (t->record.spectra_every) t->record.spectra_every = record->spectra_every;
-  if (t->record.probe_every) t->record.probe_every = record->probe_every;
-  if (t->train->steps > steps && t->done == steps) { /* rows of its end, which no longer is */
-    recorder_go_back(t->recorder, t->done);
-    recorder_forget(t->recorder, t->done - 1, t->record.every);
+  if (t->plan.record.every) t->plan.record.every = record->every;
+  if (t->plan.record.spectra_every) t->plan.record.spectra_every = record->spectra_every;
+  if (t->plan.record.probe_every) t->plan.record.probe_every = record->probe_every;
+  if (t->plan.train->steps > steps && t->done == steps) { /* rows of its end, which no longer is */
+    recorder_go_back(t->record.recorder, t->done);
+    recorder_forget(t->record.recorder, t->done - 1, t->plan.record.every);
   }
   return STATUS_OK;
 }

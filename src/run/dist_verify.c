@@ -15,14 +15,14 @@ struct facts {
 static struct facts facts_of(const struct trainer *t)
 {
   struct provenance p;
-  struct facts f = {.data = t->data.content, .steps = t->train->steps, .shards = dist_shards(t)};
+  struct facts f = {.data = t->engine.data.content, .steps = t->plan.train->steps, .shards = dist_shards(t)};
   provenance_get(&p);
   snprintf(f.program, sizeof f.program, "%.40s, revision %.60s%s, numerics %d", p.version, p.revision,
            p.dirty > 0 ? " (changed)" : "", NUMERICS_VERSION);
   /* all but those without a fused multiply-add have the same bits */
   snprintf(f.kernels, sizeof f.kernels, "%s", strcmp(ops_cpu_level(), "base") ? "fused" : "base");
-  snprintf(f.device, sizeof f.device, "%.15s", t->device->name);
-  snprintf(f.id, sizeof f.id, "%.15s", t->id);
+  snprintf(f.device, sizeof f.device, "%.15s", t->engine.device->name);
+  snprintf(f.id, sizeof f.id, "%.15s", t->plan.id);
   return f;
 }
 
@@ -30,8 +30,8 @@ static void tell_as(int status, const struct trainer *t, struct error *e, int ra
                     const char *there, const char *here)
 {
   error_set(e, status, "rank %d on %s has %s %s, and rank %d on %s has %s: all ranks must be alike",
-            comm_number(t->comm, rank), comm_host(t->comm, rank), what, there, comm_number(t->comm, 0),
-            comm_host(t->comm, 0), here);
+            comm_number(t->ranks.comm, rank), comm_host(t->ranks.comm, rank), what, there,
+            comm_number(t->ranks.comm, 0), comm_host(t->ranks.comm, 0), here);
 }
 
 static void describe_difference(const struct trainer *t, struct error *e, int rank, const char *what,
@@ -65,11 +65,11 @@ static void compare(const struct trainer *t, struct error *e, int rank, const st
 
 int dist_verify(struct trainer *t, struct error *e)
 {
-  if (t->comm->ranks == 1) return STATUS_OK;
-  if (comm_agree(t->comm, NULL, e)) return e->status;
-  struct facts own = facts_of(t), *all = memory_new((size_t)t->comm->ranks, sizeof *all);
-  comm_gather(t->comm, &own, all, sizeof own);
-  for (int i = 1; i < t->comm->ranks; i++) compare(t, e, i, &all[i], &all[0]);
+  if (t->ranks.comm->ranks == 1) return STATUS_OK;
+  if (comm_agree(t->ranks.comm, NULL, e)) return e->status;
+  struct facts own = facts_of(t), *all = memory_new((size_t)t->ranks.comm->ranks, sizeof *all);
+  comm_gather(t->ranks.comm, &own, all, sizeof own);
+  for (int i = 1; i < t->ranks.comm->ranks; i++) compare(t, e, i, &all[i], &all[0]);
   memory_free(all);
   return e->status;
 }

@@ -49,7 +49,7 @@ int drive_end(struct trainer *t, drive_tick *tick, void *context, struct error *
     return status;
   }
   if (tick && trainer_device(t)->ahead) tick(context, t);
-  int diverged = !strcmp(trainer_state(t), "diverged"), more = trainer_more(t);
+  int diverged = !strcmp(trainer_status(t).state, "diverged"), more = trainer_more(t);
   const struct train_options *o = config_section(trainer_config(t), "train");
   int fails = o->on_nonfinite == ON_NONFINITE_FAIL;
   status = trainer_done(t, e);
@@ -78,7 +78,7 @@ int drive(struct trainer *t, double max_time, drive_tick *tick, void *context, s
 void progress_init(struct progress *p, const struct trainer *t)
 {
   *p = (struct progress){
-    .started = clock_seconds(), .first_step = trainer_step_count(t), .terminal = isatty(STDERR_FILENO)};
+    .started = clock_seconds(), .first_step = trainer_status(t).done, .terminal = isatty(STDERR_FILENO)};
 }
 
 void progress_tick(void *context, const struct trainer *t)
@@ -90,16 +90,17 @@ void progress_tick(void *context, const struct trainer *t)
   if (!p->terminal && !p->shown && now - p->started < interval) return;
   p->shown = now;
   const struct model_options *m = config_section(trainer_config(t), "model");
-  long at = outcome_largest(trainer_max_logit(t), model_blocks(m) * m->heads), done = trainer_step_count(t);
-  double rate = (double)(done - p->first_step) / (now - p->started);
+  const struct trainer_status s = trainer_status(t);
+  long at = outcome_largest(s.max_logit, model_blocks(m) * m->heads);
+  double rate = (double)(s.done - p->first_step) / (now - p->started);
   char left[32], part[5][64];
   const char *parts[] = {part[0], part[1], part[2], part[3], part[4], NULL};
-  duration_text(left, (double)(trainer_steps(t) - done) / rate);
+  duration_text(left, (double)(s.steps - s.done) / rate);
   snprintf(part[0], sizeof part[0], "%s left", left);
-  snprintf(part[1], sizeof part[1], "step %ld/%ld", done, trainer_steps(t));
-  snprintf(part[2], sizeof part[2], "loss %.3f", without_nan_sign(trainer_loss(t)));
-  snprintf(part[3], sizeof part[3], "max logit %.4g L%ldH%ld",
-           without_nan_sign((double)trainer_max_logit(t)[at]), at / m->heads, at % m->heads);
+  snprintf(part[1], sizeof part[1], "step %ld/%ld", s.done, s.steps);
+  snprintf(part[2], sizeof part[2], "loss %.3f", without_nan_sign(s.loss));
+  snprintf(part[3], sizeof part[3], "max logit %.4g L%ldH%ld", without_nan_sign((double)s.max_logit[at]),
+           at / m->heads, at % m->heads);
   snprintf(part[4], sizeof part[4], "%.4g steps/s", rate);
   if (p->terminal)
     status_line(parts);

@@ -13,6 +13,7 @@
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct finished {
   char id[16];

@@ -1,5 +1,6 @@
 #include "run/grad_reduce.h"
 #include "base/memory.h"
+#include "model/model.h"
 #include "numerics/ranks.h"
 #include "numerics/sums.h"
 

@@ -4,7 +4,7 @@
    has the same bits on any number of ranks. Reduced are the gradients (sums) and the numbers of the report. */
 #ifndef MAXLOGIT_RUN_GRAD_REDUCE_H
 #define MAXLOGIT_RUN_GRAD_REDUCE_H
-#include "model/model.h"
+#include "model/pass.h"
 
 enum { REDUCE_LEVELS = 24 }; /* 2^20 micro-batches, and one more for the odd rest */
 /* The programs of one kind of pass. CLEAR: set the sums to zero between two micro-batches. RANKS: reduce over the

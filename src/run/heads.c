@@ -40,33 +40,33 @@ static struct heads_look *look_new(struct trainer *t)
 {
   struct heads_look *x = arena_get(t->arena, 1, sizeof *x);
   x->tap.tap = look_at_scores;
-  x->tally = t->model.probe; /* which is cleared before it is used again */
+  x->tally = t->engine.model.probe; /* which is cleared before it is used again */
   x->tally.tap_hook = &x->tap;
-  x->weight = arena_get(t->arena, (size_t)model_blocks(&t->model.options), sizeof *x->weight);
-  model_program_init(&t->model, &x->program, 1, t->model.options.context, 0, &x->tally, 1);
-  device_settle_scratch(t->device);
+  x->weight = arena_get(t->arena, (size_t)model_blocks(&t->engine.model.options), sizeof *x->weight);
+  model_program_init(&t->engine.model, &x->program, 1, t->engine.model.options.context, 0, &x->tally, 1);
+  device_settle_scratch(t->engine.device);
   return x;
 }
 
 void trainer_heads_free(struct trainer *t)
 {
-  if (t->heads) model_program_free(&t->heads->program);
+  if (t->record.heads) model_program_free(&t->record.heads->program);
 }
 
-long trainer_context(const struct trainer *t) { return t->model.options.context; }
+long trainer_context(const struct trainer *t) { return t->engine.model.options.context; }
 
 void trainer_attention(struct trainer *t, int layer, int head, real *out)
 {
-  if (!t->heads) t->heads = look_new(t);
-  const struct model_program *p = &t->heads->program;
+  if (!t->record.heads) t->record.heads = look_new(t);
+  const struct model_program *p = &t->record.heads->program;
   const long n = p->context;
-  host_batch_draw(&t->host, &t->data, DATA_VAL, COMMON_SEED, 0);
-  host_batch_feed(&t->host, t->device, &t->heads->program, 0);
+  host_batch_draw(&t->engine.host, &t->engine.data, DATA_VAL, COMMON_SEED, 0);
+  host_batch_feed(&t->engine.host, t->engine.device, &t->record.heads->program, 0);
   program_run(p->program);
-  const struct tensor *w = t->heads->weight[layer];
+  const struct tensor *w = t->record.heads->weight[layer];
   for (long i = 0; i < n; i++)
-    t->device->download(t->device, out + i * n, (const real *)w->data + i * w->ld + head * n,
-                        (size_t)n * sizeof *out);
+    t->engine.device->download(t->engine.device, out + i * n, (const real *)w->data + i * w->ld + head * n,
+                               (size_t)n * sizeof *out);
 }
 
 /* --- singular values ------------------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static int by_falling_size(const void *a, const void *b)
 
 long trainer_head_spectrum(struct trainer *t, int layer, int head, double *sigma)
 {
-  const struct model *m = &t->model;
+  const struct model *m = &t->engine.model;
   struct logit_block all[MAX_LOGIT_BLOCKS], *q = NULL, *k = NULL;
   for (int i = m->attention->logit_blocks(m, layer, head, all);
        i-- > 0;) { /* the content parts, which come first */
@@ -92,8 +92,8 @@ long trainer_head_spectrum(struct trainer *t, int layer, int head, double *sigma
   if (!sigma) return n;
   real *own = memory_new((size_t)(a->rows * a->cols + b->rows * b->cols), sizeof *own),
        *other = own + a->rows * a->cols;
-  params_read(&t->model.params, q->weight, own);
-  params_read(&t->model.params, k->weight, other);
+  params_read(&t->engine.model.params, q->weight, own);
+  params_read(&t->engine.model.params, k->weight, other);
   struct spectra *work = spectra_new(n, a->cols);
   struct error e = {0};
   struct spectra_job job = {.w = own + q->row * a->cols,

@@ -6,9 +6,9 @@
 
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
-  struct tensor y = tensor_rows(t->token_loss, 0, p->batch * p->context);
-  op_run(t->device, OP_token_loss, &(union op_args){.token_loss = {&y, p->logits, p->ml, p->targets}});
-  t->device->download(t->device, out, y.data, (size_t)y.rows * sizeof(real));
+  struct tensor y = tensor_rows(t->engine.token_loss, 0, p->batch * p->context);
+  op_run(t->engine.device, OP_token_loss, &(union op_args){.token_loss = {&y, p->logits, p->ml, p->targets}});
+  t->engine.device->download(t->engine.device, out, y.data, (size_t)y.rows * sizeof(real));
 }
 
 /* Add the losses of micro-batch `part`, which a program has just seen, to the sums of their positions. */
@@ -16,11 +16,11 @@ static void add_positions(struct trainer *t, const struct model_program *p, long
                           double *count)
 {
   long n = p->batch * p->context;
-  trainer_token_losses(t, p, t->token_loss_host);
+  trainer_token_losses(t, p, t->engine.token_loss_host);
   for (long i = 0; i < n; i++) {
     long row = i / p->context, at = i % p->context;
-    double counts = t->host.batch.mask[(part * p->batch + row) * t->host.batch.context + at];
-    if (counts > 0) sum[i % p->context] += counts * (double)t->token_loss_host[i];
+    double counts = t->engine.host.batch.mask[(part * p->batch + row) * t->engine.host.batch.context + at];
+    if (counts > 0) sum[i % p->context] += counts * (double)t->engine.token_loss_host[i];
     count[i % p->context] += counts;
   }
 }
@@ -32,7 +32,7 @@ static void download_choices(struct trainer *t, const struct tensor *logits, int
 {
   long n = logits->rows, v = logits->cols;
   real *all = memory_new((size_t)(n * v), sizeof *all);
-  t->device->download(t->device, all, logits->data, (size_t)(n * v) * sizeof *all);
+  t->engine.device->download(t->engine.device, all, logits->data, (size_t)(n * v) * sizeof *all);
   for (long i = 0; i < n; i++) {
     const real *row = all + i * v;
     choice[i] = 0;
@@ -49,13 +49,13 @@ static void download_choices(struct trainer *t, const struct tensor *logits, int
 static void add_agreements(struct trainer *t, const struct model_program *p, long part, double *hits,
                            double *count)
 {
-  long n = p->batch * p->context, modules = t->model.options.mtp;
+  long n = p->batch * p->context, modules = t->engine.model.options.mtp;
   int *main_choice = memory_new(2 * (size_t)n, sizeof *main_choice), *choice = main_choice + n;
   download_choices(t, p->logits, main_choice);
   for (long k = 1; k <= modules; k++) {
     download_choices(t, p->ahead[k - 1].logits, choice);
     for (long i = 0; i < n; i++) {
-      if (i % p->context + k >= p->context || t->host.weight[k][part * n + i] == 0) continue;
+      if (i % p->context + k >= p->context || t->engine.host.weight[k][part * n + i] == 0) continue;
       hits[k - 1] += choice[i] >= 0 && choice[i] == main_choice[i + k];
       count[k - 1]++;
     }
@@ -76,12 +76,12 @@ static void validate(const struct batched *c, batched_choice *chosen, const stru
 {
   struct trainer *t = c->run[0];
   batched_replay(c, PART_REDUCE_LOOK + REDUCE_CLEAR);
-  for (long m = 0; m < t->micro_batches; m++) {
-    for (long b = 0; b < t->train->val_batches; b++) {
+  for (long m = 0; m < t->ranks.micro_batches; m++) {
+    for (long b = 0; b < t->plan.train->val_batches; b++) {
       batched_draw(c, chosen, DATA_VAL, (uint64_t)b);
       batched_run_micro(c, chosen, PART_LOOK, m);
-      if (s->position) add_positions(t, &t->look_program, m, s->position, s->count);
-      if (s->hits) add_agreements(t, &t->look_program, m, s->hits, s->pairs);
+      if (s->position) add_positions(t, &t->engine.look_program, m, s->position, s->count);
+      if (s->hits) add_agreements(t, &t->engine.look_program, m, s->hits, s->pairs);
     }
     batched_reduce(c, PART_LOOK, m);
   }
@@ -94,19 +94,20 @@ void trainer_run_validation(const struct batched *c, batched_choice *chosen)
 
 double trainer_reported_val(const struct trainer *t)
 {
-  return (double)report_of(t->model.report, t->model.val.loss)[0] / (double)t->train->val_batches;
+  return (double)report_of(t->engine.model.report, t->engine.model.val.loss)[0] /
+         (double)t->plan.train->val_batches;
 }
 
 double trainer_validated(struct trainer *t)
 {
-  program_run(t->keep_val);
-  report_read(t->model.report);
+  program_run(t->engine.keep_val);
+  report_read(t->engine.model.report);
   return trainer_reported_val(t);
 }
 
 double trainer_evaluate(struct trainer *t, double *by_position, double *agreement)
 {
-  long context = t->look_program.context, modules = t->model.options.mtp;
+  long context = t->engine.look_program.context, modules = t->engine.model.options.mtp;
   double *count = by_position ? memory_new((size_t)context, sizeof *count) : NULL, pairs[MAX_MODULES] = {0};
   for (long i = 0; by_position && i < context; i++) by_position[i] = 0;
   for (long k = 0; agreement && k < modules; k++) agreement[k] = 0;
@@ -119,5 +120,6 @@ double trainer_evaluate(struct trainer *t, double *by_position, double *agreemen
 
 double trainer_ahead_loss(const struct trainer *t, long module)
 {
-  return (double)(report_of(t->model.report, t->model.val.ahead)[2 * module] / (real)t->train->val_batches);
+  return (double)(report_of(t->engine.model.report, t->engine.model.val.ahead)[2 * module] /
+                  (real)t->plan.train->val_batches);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "run/trainer.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct setting {
   struct config *config;

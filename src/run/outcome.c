@@ -1,4 +1,5 @@
 #include "run/outcome.h"
+#include "model/model.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef MAXLOGIT_RUN_OUTCOME_H
 #define MAXLOGIT_RUN_OUTCOME_H
 #include "base/memory.h"
-#include "model/model.h"
+#include "model/pass.h"
 
 struct outcome {
   double loss;

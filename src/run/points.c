@@ -13,7 +13,7 @@
 #include "run/farm.h"
 #include "run/plan.h"
 #include "run/sweep_parts.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 enum { MOST_POINTS = 100000 };
 

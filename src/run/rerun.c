@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "run/dist.h"
 #include "storage/layout.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* --- the run again -------------------------------------------------------------------------------------- */
 

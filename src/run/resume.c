@@ -34,25 +34,26 @@ static int restore(struct trainer *t, const struct checkpoint *c, int repeats, s
   if (status) return status;
   t->done = t->checkpointed = c->step;
   t->earlier_wall = c->wall;
-  if (c->count) t->health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
+  if (c->count) t->record.health.peak = (struct peak){c->peak, c->peak_step, c->peak_at};
   trainer_facts(t, &f);
-  if (t->comm->rank) {
-    t->recorder = recorder_null(&f);
+  if (t->ranks.comm->rank) {
+    t->record.recorder = recorder_null(&f);
     t->val_loss = NAN;
     return STATUS_OK;
   }
-  status = recorder_resume(&t->recorder, t->path, t->config, &f, c->step, e);
+  status = recorder_resume(&t->record.recorder, t->plan.path, t->plan.config, &f, c->step, e);
   if (status) return status;
-  t->val_loss = recorder_last(t->recorder, "val_loss", AXIS_VAL);
+  t->val_loss = recorder_last(t->record.recorder, "val_loss", AXIS_VAL);
   if (repeats) /* the steps before it may be those of a slower repetition */
-    t->earlier_wall = fmax(t->earlier_wall, recorder_seconds(t->recorder));
+    t->earlier_wall = fmax(t->earlier_wall, recorder_seconds(t->record.recorder));
   return status;
 }
 
 /* A run's last step has a row, whatever record.every says. Where it has become longer, that step is not its last. */
 static void forget_last_row(struct trainer *t)
 {
-  if (t->done && t->done < t->train->steps) recorder_forget(t->recorder, t->done - 1, t->record.every);
+  if (t->done && t->done < t->plan.train->steps)
+    recorder_forget(t->record.recorder, t->done - 1, t->plan.record.every);
 }
 
 /* What follows of a trainer that has its configuration and path: either it is built in `state`, rows of its file taken,
@@ -60,20 +61,20 @@ static void forget_last_row(struct trainer *t)
 static int begin_at(struct trainer **out, struct trainer *t, struct origin *origin, struct checkpoint *state,
                     int repeats, int status, struct error *e)
 {
-  const int other =
-    t->context != 0; /* other ranks along the context; trainer_build fills in those of a run as it was */
-  t->origin = origin;
+  const int other = t->ranks.context !=
+                    0; /* other ranks along the context; trainer_build fills in those of a run as it was */
+  t->plan.origin = origin;
   origin->has_state = state->count > 0;
   if (!status) status = trainer_build(t, 1, e);
   if (!status) status = restore(t, state, repeats, e);
-  if (!status && !repeats && !t->comm->rank) forget_last_row(t);
+  if (!status && !repeats && !t->ranks.comm->rank) forget_last_row(t);
   checkpoint_free(state);
-  t->origin = NULL;
+  t->plan.origin = NULL;
   if (!status) {
     trainer_observe(t);
-    recorder_event(t->recorder, t->done, repeats ? "rerun" : "resume", -1, -1, NAN);
-    if (other) recorder_event(t->recorder, t->done, "context", -1, -1, (double)t->context);
-    status = recorder_snapshot(t->recorder, "running", t->done, trainer_wall(t), 0, e);
+    recorder_event(t->record.recorder, t->done, repeats ? "rerun" : "resume", -1, -1, NAN);
+    if (other) recorder_event(t->record.recorder, t->done, "context", -1, -1, (double)t->ranks.context);
+    status = recorder_snapshot(t->record.recorder, "running", t->done, trainer_wall(t), 0, e);
   }
   if (status) {
     trainer_release(t);
@@ -97,13 +98,13 @@ static int resume(struct trainer **out, struct device *device, const char *path,
     return error_set(e, STATUS_USAGE, "%s: diverged at step %ld; no step can follow", path, origin.last_step);
   }
   struct trainer *t = memory_new(1, sizeof *t);
-  t->config = c;
-  t->owns_config = 1;
-  t->device = device;
-  t->shares_device = device != NULL;
-  snprintf(t->path, sizeof t->path, "%s", path);
+  t->plan.config = c;
+  t->plan.owns_config = 1;
+  t->engine.device = device;
+  t->engine.shares_device = device != NULL;
+  snprintf(t->plan.path, sizeof t->plan.path, "%s", path);
   int status = origin_check(path, c, &origin, e);
-  if (!status) status = trainer_change_config(c, changes, count, &t->context, e);
+  if (!status) status = trainer_change_config(c, changes, count, &t->ranks.context, e);
   if (!status) status = read_state(path, origin.last_step, &state, e);
   if (!status) status = origin_owns(path, origin.id, &state, e);
   return begin_at(out, t, &origin, &state, 0, status, e);
@@ -141,7 +142,7 @@ int trainer_repeat(struct trainer **out, struct config *c, const char *path, con
     return status;
   }
   struct trainer *t = memory_new(1, sizeof *t);
-  t->config = c;
-  snprintf(t->path, sizeof t->path, "%s", into);
+  t->plan.config = c;
+  snprintf(t->plan.path, sizeof t->plan.path, "%s", into);
   return begin_at(out, t, &origin, &state, 1, STATUS_OK, e);
 }

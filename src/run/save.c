@@ -17,33 +17,33 @@ int trainer_save(struct trainer *t, struct error *e)
   struct tensor_list l;
   struct checkpoint c = {.step = t->done,
                          .wall = trainer_wall(t),
-                         .peak = t->health.peak.value,
-                         .peak_step = t->health.peak.step,
-                         .peak_at = t->health.peak.at};
-  if (!recorder_keeps(t->recorder) && !dist_shards(t)) return STATUS_OK;
-  if (recorder_holds(t->recorder, e)) return e->status;
+                         .peak = t->record.health.peak.value,
+                         .peak_step = t->record.health.peak.step,
+                         .peak_at = t->record.health.peak.at};
+  if (!recorder_keeps(t->record.recorder) && !dist_shards(t)) return STATUS_OK;
+  if (recorder_holds(t->record.recorder, e)) return e->status;
   trainer_tensors(t, &l);
   trainer_tensors_fetch(t, &l);
-  if (!recorder_keeps(t->recorder)) {
+  if (!recorder_keeps(t->record.recorder)) {
     trainer_tensors_forget(&l);
     t->checkpointed = t->done;
     return STATUS_OK;
   }
-  status = recorder_keep(t->recorder, t->done, trainer_wall(t), e);
+  status = recorder_keep(t->record.recorder, t->done, trainer_wall(t), e);
   if (status) {
     trainer_tensors_forget(&l);
     return status;
   }
-  snprintf(c.id, sizeof c.id, "%s", t->id);
+  snprintf(c.id, sizeof c.id, "%s", t->plan.id);
   snprintf(c.core, sizeof c.core, "%s", device_blas_core());
-  c.config_text = config_text(t->config);
+  c.config_text = config_text(t->plan.config);
   c.count = l.count;
   c.tensors = l.item;
-  status = checkpoint_write(t->path, &c, strtol(t->keep->keep, NULL, 10), e); /* "all": 0 */
+  status = checkpoint_write(t->plan.path, &c, strtol(t->plan.keep->keep, NULL, 10), e); /* "all": 0 */
   trainer_tensors_forget(&l);
   memory_free(c.config_text);
   if (!status) {
-    recorder_event(t->recorder, t->done, "checkpoint", -1, -1, NAN);
+    recorder_event(t->record.recorder, t->done, "checkpoint", -1, -1, NAN);
     t->checkpointed = t->done;
     t->checkpointed_at = clock_seconds();
   }
@@ -74,11 +74,11 @@ int trainer_load(struct trainer *t, const struct checkpoint *c, struct error *e)
       status = error_set(e, STATUS_FAIL, "checkpoint of step %ld: %s is missing or has another shape",
                          c->step, want->name);
     else if (trainer_state_at(t, i) >= 0)
-      updates_state_write(t->updates, trainer_state_at(t, i), have->data);
+      updates_state_write(t->engine.updates, trainer_state_at(t, i), have->data);
     else if (l.device[i])
-      params_write(&t->model.params, t->model.params.list[i], have->data);
+      params_write(&t->engine.model.params, t->engine.model.params.list[i], have->data);
     else
-      memcpy(t->health.spike_window, have->data, (size_t)(want->rows * want->cols) * sizeof(real));
+      memcpy(t->record.health.spike_window, have->data, (size_t)(want->rows * want->cols) * sizeof(real));
   }
   trainer_tensors_free(&l);
   return status;

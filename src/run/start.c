@@ -8,8 +8,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/model.h"
 #include "run/origin.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* Does the file tell of a run that is over and has this seed? */
 static int is_of_seed(const char *path, long seed)

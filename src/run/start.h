@@ -1,8 +1,10 @@
 /* start.h - weights that come from another run */
 #ifndef MAXLOGIT_RUN_START_H
 #define MAXLOGIT_RUN_START_H
-#include "model/model.h"
+#include <stdint.h>
 #include "storage/checkpoint.h"
+
+struct model;
 
 /* The newest checkpoint of the run at `path`, where it is that run's own; or the checkpoint that `path` names itself,
    whosever it is. */

@@ -30,7 +30,8 @@ enum part {
   PARTS = PART_REDUCE_LOOK + REDUCE_PARTS
 };
 
-struct trainer {
+/* What is to be done: the configuration, and what follows from it. */
+struct trainer_plan {
   struct config *config;
   int owns_config;
   const struct origin *origin; /* while a run is resumed, else NULL */
@@ -38,55 +39,73 @@ struct trainer {
   const struct train_options *train;
   struct record_options record; /* nothing costly is wanted where nothing is kept */
   const struct checkpoint_options *keep;
-  struct arena *arena;
+  const struct schedule *schedule;
+  const void *schedule_options;
+  uint64_t start_content; /* hash of the weights of train.init_from; 0: drawn */
+  char id[16], path[4096];
+};
 
-  struct comm *comm; /* the ranks of the run: those along the context are neighbours */
+/* The ranks of the run, and which part of its work is this one's. */
+struct trainer_ranks {
+  struct comm *comm; /* those along the context are neighbours */
   struct comm
     *part[RANK_AXES];    /* those along an axis, this one among them; NULL where all are along the batch */
   long context;          /* ranks along the context; 0, until it is built: as configured */
   struct shards *shards; /* of its parameters; NULL: each rank has all */
   struct shards *early;  /* see dist_reduces_early; NULL: at the end of a step's passes */
-  long micro_batches, first_micro,
-    micro_stride; /* micro-batches of a batch that are this rank's: every micro_stride-th */
+  long micro_batches, first_micro, micro_stride; /* of a batch that are this rank's: every micro_stride-th */
+};
 
+/* What computes: the model and its programs on a device. */
+struct trainer_engine {
   struct device *device;
   int shares_device; /* it is the caller's */
   struct data data;
-  uint64_t start_content; /* hash of the weights of train.init_from; 0: drawn */
   struct model model;
   struct updates *updates;
-  const struct schedule *schedule;
-  const void *schedule_options;
   struct model_program step_program, look_program; /* with and without backward */
   struct model_program decoder;                    /* token by token, where its end is decoded */
   struct program *begin;                           /* what a step begins with */
   struct grad_reduce *step_reduce, *look_reduce;
   struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
   struct host_batch host;
-
-  char id[16], path[4096];
-  struct recorder *recorder;
-  struct observers *observers;
-  struct row_writer *row_writer;
-
-  struct outcome outcome;
-  struct health health;
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
   int *columns; /* of a micro-batch, some positions: at most all */
-  double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
-  long done, checkpointed; /* updates done; at the last checkpoint */
-  /* Steps that the device has been told and whose reports are not read yet, oldest first: a ring. */
+};
+
+/* Steps that the device has been told and whose reports are not read yet, oldest first. */
+struct trainer_ring {
   struct flight *flight; /* [AHEAD_MOST + 1] */
   int oldest, flying;
   long reading; /* the step whose report is read; after reading, the last one read */
   double read_at;
-  int diverged;
+};
+
+/* What is kept of the run. */
+struct trainer_record {
+  struct recorder *recorder;
+  struct observers *observers;
+  struct row_writer *row_writer;
+  struct outcome outcome;
+  struct health health;
+  struct heads_look *heads;              /* heads.c; NULL: before the first look */
   size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
+};
+
+struct trainer {
+  struct trainer_plan plan;
+  struct trainer_ranks ranks;
+  struct trainer_engine engine;
+  struct trainer_ring ring;
+  struct trainer_record record;
+  struct arena *arena;
+  double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
+  long done, checkpointed; /* updates done; at the last checkpoint */
+  int diverged;
   int saves; /* it is time for a checkpoint: where there are ranks, by the clock of rank 0 when they met */
   int halts; /* after the step in hand its report is waited for and a checkpoint written */
-  struct heads_look *heads; /* heads.c; NULL: before the first look */
-  struct error error;       /* of the step in hand */
+  struct error error; /* of the step in hand */
 };
 
 /* setup.c: everything of a run but its files; with `keeps` 0 nothing costly is recorded. */

@@ -10,16 +10,16 @@
 /* --- one step ---------------------------------------------------------------------------------------------- */
 
 static int due(long every, long step) { return every && step % every == 0; }
-static int val_due(const struct trainer *t) { return due(t->train->val_every, t->done); }
+static int val_due(const struct trainer *t) { return due(t->plan.train->val_every, t->done); }
 
-static int probe_due(const struct trainer *t) { return due(t->record.probe_every, t->done); }
-static int spectra_due(const struct trainer *t) { return due(t->record.spectra_every, t->done); }
+static int probe_due(const struct trainer *t) { return due(t->plan.record.probe_every, t->done); }
+static int spectra_due(const struct trainer *t) { return due(t->plan.record.spectra_every, t->done); }
 
 /* By the record or by stabilisers. */
 static int probe_wanted(const struct trainer *t)
 {
-  for (int i = 0; i < t->model.stabilizer_count; i++)
-    if (t->model.context[i].wants_probe) return 1;
+  for (int i = 0; i < t->engine.model.stabilizer_count; i++)
+    if (t->engine.model.context[i].wants_probe) return 1;
   return probe_due(t);
 }
 
@@ -47,40 +47,41 @@ static void look_around(const struct batched *c)
 
 static struct step_scalars scalars_of(const struct trainer *t)
 {
-  const struct train_options *o = t->train;
+  const struct train_options *o = t->plan.train;
   return (struct step_scalars){
-    t->done, schedule_rate(t->schedule, t->schedule_options, o->lr, o->warmup, t->done, o->steps),
-    schedule_rate(t->schedule, t->schedule_options, 1, o->warmup, t->done, o->steps)};
+    t->done, schedule_rate(t->plan.schedule, t->plan.schedule_options, o->lr, o->warmup, t->done, o->steps),
+    schedule_rate(t->plan.schedule, t->plan.schedule_options, 1, o->warmup, t->done, o->steps)};
 }
 
 /* Rows of what was looked at. */
 static void observe_looks(struct trainer *t, const struct flight *f)
 {
-  if (due(t->record.probe_every, t->reading)) row_writer_put(t->row_writer, AXIS_PROBE, &f->now, 1, 0, NULL);
-  if (!due(t->train->val_every, t->reading)) return;
+  if (due(t->plan.record.probe_every, t->ring.reading))
+    row_writer_put(t->record.row_writer, AXIS_PROBE, &f->now, 1, 0, NULL);
+  if (!due(t->plan.train->val_every, t->ring.reading)) return;
   t->val_loss = trainer_reported_val(t);
-  row_writer_put(t->row_writer, AXIS_VAL, &f->now, (double)t->train->val_batches, 0, NULL);
+  row_writer_put(t->record.row_writer, AXIS_VAL, &f->now, (double)t->plan.train->val_batches, 0, NULL);
 }
 
 /* A solver that does not converge leaves NaN in the row: an event, not the end of a run. */
 static void emit_spectra(struct trainer *t, int with_update)
 {
   struct error e = {0};
-  if (!t->record.spectra_every) return;
-  if (t->comm->rank) {
-    observers_lend(t->observers, with_update);
+  if (!t->plan.record.spectra_every) return;
+  if (t->ranks.comm->rank) {
+    observers_lend(t->record.observers, with_update);
     return;
   }
-  t->reading = t->done;
+  t->ring.reading = t->done;
   struct step_scalars now = scalars_of(t);
-  if (row_writer_put(t->row_writer, AXIS_SPECTRA, &now, 1, with_update, &e))
-    health_event(&t->health, "nonconverged", -1, -1, NAN);
+  if (row_writer_put(t->record.row_writer, AXIS_SPECTRA, &now, 1, with_update, &e))
+    health_event(&t->record.health, "nonconverged", -1, -1, NAN);
 }
 
 static void emit_update(struct trainer *t, const void *context)
 {
   (void)context;
-  if (report_of(t->model.report, updates_finite(t->updates))[0] == 0) return;
+  if (report_of(t->engine.model.report, updates_finite(t->engine.updates))[0] == 0) return;
   emit_spectra(t, 1);
 }
 
@@ -89,22 +90,22 @@ static void emit_update(struct trainer *t, const void *context)
 static void look_at_updates(const struct batched *c)
 {
   for (int i = 0; i < c->count; i++)
-    if (spectra_due(c->run[i])) report_ask(c->run[i]->model.report);
+    if (spectra_due(c->run[i])) report_ask(c->run[i]->engine.model.report);
   for (int i = 0; i < c->count; i++)
-    if (spectra_due(c->run[i])) report_receive(c->run[i]->model.report);
+    if (spectra_due(c->run[i])) report_receive(c->run[i]->engine.model.report);
   batched_each(c, spectra_due, emit_update, NULL);
 }
 
 static int is_finished(const struct trainer *t)
 {
-  return !t->error.status && !t->diverged && t->done && t->done == t->train->steps;
+  return !t->error.status && !t->diverged && t->done && t->done == t->plan.train->steps;
 }
 
 static void emit_end(struct trainer *t, const void *context)
 {
   (void)context;
-  row_writer_put(t->row_writer, AXIS_VAL, &(struct step_scalars){.step = t->done},
-                 (double)t->train->val_batches, 0, NULL);
+  row_writer_put(t->record.row_writer, AXIS_VAL, &(struct step_scalars){.step = t->done},
+                 (double)t->plan.train->val_batches, 0, NULL);
   emit_spectra(t, 0);
 }
 
@@ -124,81 +125,85 @@ void trainer_finish_all(const struct batched *c)
 
 static int time_is_up(const struct trainer *t)
 {
-  return t->keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->keep->seconds;
+  return t->plan.keep->seconds > 0 && clock_seconds() - t->checkpointed_at > t->plan.keep->seconds;
 }
 
 static int checkpoint_due(const struct trainer *t)
 {
-  if (t->keep->every && t->done % t->keep->every == 0) return 1;
-  return t->comm->ranks > 1 ? t->saves : time_is_up(t);
+  if (t->plan.keep->every && t->done % t->plan.keep->every == 0) return 1;
+  return t->ranks.comm->ranks > 1 ? t->saves : time_is_up(t);
 }
 
 /* --- the report, some steps later where the device is behind ------------------------------------------------ */
 
 static struct flight *next_flight(struct trainer *t)
 {
-  return &t->flight[(t->oldest + t->flying) % (AHEAD_MOST + 1)];
+  return &t->ring.flight[(t->ring.oldest + t->ring.flying) % (AHEAD_MOST + 1)];
 }
 
 static void submit_step(struct trainer *t)
 {
   struct flight *f = next_flight(t);
-  const struct batch *b = &t->host.batch;
-  size_t n = (size_t)(t->host.rows * t->host.batch.context);
-  if (t->record.batches) {
-    memcpy(f->batch.tokens, b->tokens, (n + (size_t)t->host.rows) * sizeof *b->tokens);
+  const struct batch *b = &t->engine.host.batch;
+  size_t n = (size_t)(t->engine.host.rows * t->engine.host.batch.context);
+  if (t->plan.record.batches) {
+    memcpy(f->batch.tokens, b->tokens, (n + (size_t)t->engine.host.rows) * sizeof *b->tokens);
     memcpy(f->batch.mask, b->mask, n * sizeof *b->mask);
     memcpy(f->batch.document, b->document, n * sizeof *b->document);
   }
-  report_ask(t->model.report);
-  t->flying++;
+  report_ask(t->engine.model.report);
+  t->ring.flying++;
   t->done++;
 }
 
 /* Events and rows from the step's report. */
 static void read_step(struct trainer *t, const struct flight *f)
 {
-  struct report *r = t->model.report;
-  if (t->record.batches)
-    recorder_batch(t->recorder, t->reading, f->batch.tokens, t->data.has_mask ? f->batch.mask : NULL,
-                   t->data.has_document ? f->batch.document : NULL, t->host.rows, t->host.batch.context);
-  outcome_read(&t->outcome, &t->model);
-  t->grad_norm = (double)report_of(r, updates_grad_norm(t->updates))[0];
-  t->diverged = report_of(r, updates_finite(t->updates))[0] == 0;
+  struct report *r = t->engine.model.report;
+  if (t->plan.record.batches)
+    recorder_batch(t->record.recorder, t->ring.reading, f->batch.tokens,
+                   t->engine.data.has_mask ? f->batch.mask : NULL,
+                   t->engine.data.has_document ? f->batch.document : NULL, t->engine.host.rows,
+                   t->engine.host.batch.context);
+  outcome_read(&t->record.outcome, &t->engine.model);
+  t->grad_norm = (double)report_of(r, updates_grad_norm(t->engine.updates))[0];
+  t->diverged = report_of(r, updates_finite(t->engine.updates))[0] == 0;
   observe_looks(t, f);
-  health_peak(&t->health, &t->outcome);
-  health_finite(&t->health, &t->outcome, t->grad_norm);
-  health_spike(&t->health, t->outcome.loss, t->train->spike);
-  if (!t->diverged) health_series(&t->health, &t->model);
-  if (due(t->record.every, t->reading) || t->diverged || t->reading + 1 == t->train->steps)
-    row_writer_put(t->row_writer, AXIS_STEP, &f->now, 1, 0, NULL);
+  health_peak(&t->record.health, &t->record.outcome);
+  health_finite(&t->record.health, &t->record.outcome, t->grad_norm);
+  health_spike(&t->record.health, t->record.outcome.loss, t->plan.train->spike);
+  if (!t->diverged) health_series(&t->record.health, &t->engine.model);
+  if (due(t->plan.record.every, t->ring.reading) || t->diverged ||
+      t->ring.reading + 1 == t->plan.train->steps)
+    row_writer_put(t->record.row_writer, AXIS_STEP, &f->now, 1, 0, NULL);
 }
 
 /* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
 static int retire_oldest(struct trainer *t, struct error *e)
 {
-  const struct flight *f = &t->flight[t->oldest];
-  t->reading = f->now.step;
-  report_receive(t->model.report);
+  const struct flight *f = &t->ring.flight[t->ring.oldest];
+  t->ring.reading = f->now.step;
+  report_receive(t->engine.model.report);
   read_step(t, f);
   double now = clock_seconds();
-  recorder_timing(t->recorder, t->reading, now - (f->began > t->read_at ? f->began : t->read_at));
-  t->read_at = now;
-  t->oldest = (t->oldest + 1) % (AHEAD_MOST + 1);
-  t->flying--;
+  recorder_timing(t->record.recorder, t->ring.reading,
+                  now - (f->began > t->ring.read_at ? f->began : t->ring.read_at));
+  t->ring.read_at = now;
+  t->ring.oldest = (t->ring.oldest + 1) % (AHEAD_MOST + 1);
+  t->ring.flying--;
   if (t->diverged) {
-    report_drop(t->model.report);
-    t->flying = 0;
-    t->done = t->reading;
+    report_drop(t->engine.model.report);
+    t->ring.flying = 0;
+    t->done = t->ring.reading;
   }
-  return recorder_append(t->recorder, 0, e);
+  return recorder_append(t->record.recorder, 0, e);
 }
 
 /* Until no more than this many steps are under way. */
 static int settle(struct trainer *t, int most, struct error *e)
 {
   int status = STATUS_OK;
-  while (!status && t->flying > most) status = retire_oldest(t, e);
+  while (!status && t->ring.flying > most) status = retire_oldest(t, e);
   return status;
 }
 
@@ -225,8 +230,8 @@ static void issue_step(const struct batched *c)
   batched_run_pass(c, NULL, PART_STEP);
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
-    if (spectra_due(t)) observers_before_update(t->observers);
-    scalars_upload(t->model.numbers, &next_flight(t)->now);
+    if (spectra_due(t)) observers_before_update(t->record.observers);
+    scalars_upload(t->engine.model.numbers, &next_flight(t)->now);
   }
   batched_replay(c, PART_UPDATES);
   look_at_updates(c);
@@ -234,13 +239,13 @@ static void issue_step(const struct batched *c)
   for (int i = 0; i < c->count; i++) submit_step(c->run[i]);
 }
 
-static int flights_left(const struct trainer *t) { return t->halts ? 0 : t->device->ahead; }
+static int flights_left(const struct trainer *t) { return t->halts ? 0 : t->engine.device->ahead; }
 
 static void retire_step(struct trainer *t, const void *context)
 {
   (void)context;
   int status = settle(t, flights_left(t), &t->error), stops = 0;
-  if (t->halts && t->comm->ranks > 1)
+  if (t->halts && t->ranks.comm->ranks > 1)
     status = dist_barrier(t, &stops, &t->error); /* before they save together */
   if (!status && !t->diverged && t->halts) trainer_save(t, &t->error);
 }
@@ -255,7 +260,7 @@ static void retire_before(struct trainer *t, const void *context)
 static void settle_before_spectra(const struct batched *c)
 {
   for (int i = 0; i < c->count; i++)
-    if (spectra_due(c->run[i])) report_reach(c->run[i]->model.report, 0);
+    if (spectra_due(c->run[i])) report_reach(c->run[i]->engine.model.report, 0);
   batched_each(c, spectra_due, retire_before, NULL);
 }
 
@@ -272,7 +277,7 @@ static void barrier_at_the_end(const struct batched *c)
 {
   struct trainer *t = c->run[0];
   int stops = 0;
-  if (t->comm->ranks > 1 && t->done == t->train->steps) dist_barrier(t, &stops, &t->error);
+  if (t->ranks.comm->ranks > 1 && t->done == t->plan.train->steps) dist_barrier(t, &stops, &t->error);
 }
 
 /* This thread waits for the device; then every run's rows and files are made at the same time. */
@@ -285,8 +290,8 @@ void trainer_step_all(struct batched *c)
   issue_step(c);
   for (int i = 0; i < c->count; i++) {
     struct trainer *t = c->run[i];
-    t->halts = t->done == t->train->steps || checkpoint_due(t);
-    report_reach(t->model.report, flights_left(t));
+    t->halts = t->done == t->plan.train->steps || checkpoint_due(t);
+    report_reach(t->engine.model.report, flights_left(t));
   }
   batched_each(c, NULL, retire_step, NULL);
   barrier_at_the_end(c);
@@ -301,18 +306,30 @@ int trainer_step(struct trainer *t, struct error *e)
 
 /* --- the end, and questions ------------------------------------------------------------------------------------ */
 
-const char *trainer_state(const struct trainer *t)
+struct trainer_status trainer_status(const struct trainer *t)
 {
-  return t->diverged ? "diverged" : t->done >= t->train->steps ? "finished" : "stopped";
+  const long steps = t->plan.train->steps;
+  const struct outcome *o = &t->record.outcome;
+  return (struct trainer_status){.done = t->done,
+                                 .steps = steps,
+                                 .loss = o->loss,
+                                 .val_loss = t->val_loss,
+                                 .grad_norm = t->grad_norm,
+                                 .max_logit = o->max_logit,
+                                 .peak = t->record.health.peak,
+                                 .state = t->diverged        ? "diverged"
+                                          : t->done >= steps ? "finished"
+                                                             : "stopped"};
 }
 
 int trainer_done(struct trainer *t, struct error *e)
 {
   int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done, stops = 0;
-  if (t->comm->ranks > 1) status = dist_barrier(t, &stops, e);
+  if (t->ranks.comm->ranks > 1) status = dist_barrier(t, &stops, e);
   /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
   if (!status && due && !t->diverged) status = trainer_save(t, e);
-  if (!status) status = recorder_snapshot(t->recorder, trainer_state(t), t->done, trainer_wall(t), 1, e);
+  if (!status)
+    status = recorder_snapshot(t->record.recorder, trainer_status(t).state, t->done, trainer_wall(t), 1, e);
   if (!status && due && t->diverged) status = trainer_save(t, e);
   trainer_release(t);
   return status;
@@ -328,30 +345,23 @@ int trainer_barrier(struct trainer *t, int *stops, struct error *e)
 
 int trainer_ranks(const struct trainer *t, int *rank)
 {
-  if (rank) *rank = t->comm->rank;
-  return t->comm->ranks;
+  if (rank) *rank = t->ranks.comm->rank;
+  return t->ranks.comm->ranks;
 }
 
-int trainer_more(const struct trainer *t) { return !t->diverged && t->done < t->train->steps; }
-long trainer_step_count(const struct trainer *t) { return t->done; }
-long trainer_steps(const struct trainer *t) { return t->train->steps; }
-double trainer_loss(const struct trainer *t) { return t->outcome.loss; }
-double trainer_val_loss(const struct trainer *t) { return t->val_loss; }
-double trainer_grad_norm(const struct trainer *t) { return t->grad_norm; }
-const real *trainer_max_logit(const struct trainer *t) { return t->outcome.max_logit; }
-struct peak trainer_peak(const struct trainer *t) { return t->health.peak; }
-const char *trainer_path(const struct trainer *t) { return t->path; }
-const char *trainer_id(const struct trainer *t) { return t->id; }
-const struct recorder *trainer_recorder(const struct trainer *t) { return t->recorder; }
-const struct config *trainer_config(const struct trainer *t) { return t->config; }
-struct model *trainer_model(struct trainer *t) { return &t->model; }
-struct device *trainer_device(const struct trainer *t) { return t->device; }
-const char *trainer_data(const struct trainer *t) { return t->data.description; }
+int trainer_more(const struct trainer *t) { return !t->diverged && t->done < t->plan.train->steps; }
+const char *trainer_path(const struct trainer *t) { return t->plan.path; }
+const char *trainer_id(const struct trainer *t) { return t->plan.id; }
+const struct recorder *trainer_recorder(const struct trainer *t) { return t->record.recorder; }
+const struct config *trainer_config(const struct trainer *t) { return t->plan.config; }
+struct model *trainer_model(struct trainer *t) { return &t->engine.model; }
+struct device *trainer_device(const struct trainer *t) { return t->engine.device; }
+const char *trainer_data(const struct trainer *t) { return t->engine.data.description; }
 
 void trainer_contents(const struct trainer *t, uint64_t *data, uint64_t *start)
 {
-  *data = t->data.content;
-  *start = t->start_content;
+  *data = t->engine.data.content;
+  *start = t->plan.start_content;
 }
 
-double trainer_loss_floor(const struct trainer *t) { return t->data.loss_floor; }
+double trainer_loss_floor(const struct trainer *t) { return t->engine.data.loss_floor; }

@@ -69,20 +69,20 @@ void trainer_abandon(struct trainer *);
 /* Two runs on one device: NULL if their programs are the same, each in its own arena; else the difference. */
 const char *trainer_difference(const struct trainer *, const struct trainer *);
 
-/* What the last step saw whose report has been read (trainer_settle: the last). */
-long trainer_step_count(const struct trainer *); /* updates done, or told to the device */
-long trainer_steps(const struct trainer *);
-double trainer_loss(const struct trainer *);
-double trainer_val_loss(const struct trainer *); /* the latest; NaN before the first */
-double trainer_grad_norm(const struct trainer *);
-const real *trainer_max_logit(const struct trainer *); /* [layers*heads] */
 /* The largest max logit of the whole run, what was before a resume included; the first NaN counts as largest. */
 struct peak {
   double value;  /* -INFINITY before the first step */
   long step, at; /* at: layer * heads + head; -1 */
 };
-struct peak trainer_peak(const struct trainer *);
-const char *trainer_state(const struct trainer *);
+/* What the last step saw whose report has been read (trainer_settle: the last). */
+struct trainer_status {
+  long done, steps;                 /* updates done, or told to the device; of the whole run */
+  double loss, val_loss, grad_norm; /* val_loss: the latest; NaN before the first */
+  const real *max_logit;            /* [layers*heads] */
+  struct peak peak;
+  const char *state; /* finished, diverged or stopped */
+};
+struct trainer_status trainer_status(const struct trainer *);
 const char *trainer_path(const struct trainer *);
 /* Numbers that follow from others get them (muon.ns_steps), as before an id is made: all but the model's. */
 void trainer_resolve(const struct config *);

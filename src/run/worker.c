@@ -68,7 +68,7 @@ static void tell_progress(void *context, int run, const struct trainer *t)
   double now = clock_seconds();
   if (now - c->told[run] < TICK_MS * 1e-3) return;
   c->told[run] = now;
-  report_point(c, c->point_of[run], SWEEP_RUNNING, trainer_step_count(t), "");
+  report_point(c, c->point_of[run], SWEEP_RUNNING, trainer_status(t).done, "");
   if (c->fd < 0 && c->sweep->look) c->sweep->look(c->sweep->context, c->sweep, -1);
 }
 

@@ -2,7 +2,7 @@
    datasets. A run repeated with more recorded may make others of them: they are no part of what it is checked by. */
 #ifndef MAXLOGIT_STORAGE_DERIVED_H
 #define MAXLOGIT_STORAGE_DERIVED_H
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct derived {
   const char *name, *source; /* series */

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "storage/journal.h"
 #include "storage/layout.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 /* Where a value lies in a row of the journal; count 0: nowhere. */
 struct spot {

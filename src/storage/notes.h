@@ -3,7 +3,7 @@
 #ifndef MAXLOGIT_STORAGE_NOTES_H
 #define MAXLOGIT_STORAGE_NOTES_H
 #include "storage/h5.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct note {
   char *date, *text; /* ISO 8601; UTF-8 */

@@ -1,4 +1,5 @@
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "storage/head.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 #include "storage/seal.h"
 
 struct name_pair {

@@ -1,5 +1,6 @@
 /* clip.c - what every clip does to the weights */
 #include "training/clip.h"
+#include "model/model.h"
 
 /* What of these segments of the trained numbers, n of them, lies in a row of moments, each by its own number. */
 static void scale_moments(struct program *p, const struct moments *x, const int *segment, const int *owner,

@@ -4,7 +4,7 @@
    stabilizers/max_output_clip.c is the pattern. */
 #ifndef MAXLOGIT_TRAINING_CLIP_H
 #define MAXLOGIT_TRAINING_CLIP_H
-#include "model/model.h"
+#include "model/stabilizer.h"
 
 /* Record: multiply the rows of factor i, and of its bias, by scale[i], scale [1,count]; with `momentum` the optimiser's
    first moments of these rows too. */

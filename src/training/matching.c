@@ -1,5 +1,6 @@
 /* matching.c - updates of hidden matrices scaled to one size, whatever the optimiser (override.match) */
 #include <math.h>
+#include "model/model.h"
 #include "training/orthogonal.h"
 #include "training/spectral.h"
 #include "training/updates_parts.h"

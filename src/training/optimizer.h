@@ -5,7 +5,7 @@
 #ifndef MAXLOGIT_TRAINING_OPTIMIZER_H
 #define MAXLOGIT_TRAINING_OPTIMIZER_H
 #include "comm/comm.h"
-#include "model/model.h"
+#include "model/stabilizer.h"
 
 enum { MAX_STATES = 6 };
 

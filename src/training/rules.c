@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/text.h"
+#include "model/model.h"
 #include "training/updates_parts.h"
 
 static const char *const match_names[] = {"lr", "update_rms", "update_spectral_norm", NULL};

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "comm/comm.h"
+#include "model/model.h"
 #include "training/updates_parts.h"
 
 /* --- whose is what ------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 #include "training/spectral.h"
 #include <math.h>
 #include "base/memory.h"
+#include "model/model.h"
 #include "numerics/svd.h"
 
 /* --- decompositions on the host ------------------------------------------------------------------------ */

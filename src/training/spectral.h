@@ -1,8 +1,9 @@
 /* spectral.h - singular pairs of weights, and which weights make the logits: for optimisers and stabilisers */
 #ifndef MAXLOGIT_TRAINING_SPECTRAL_H
 #define MAXLOGIT_TRAINING_SPECTRAL_H
-#include "model/model.h"
+#include "model/params.h"
 
+struct model;
 /* w = u diag(sigma) v^T in double, on the host: w [rows, cols], u [rows, n], sigma [n], v [cols, n], n the
    smaller side. STATUS_FAIL where w is not finite or the solver does not converge. Allocates. */
 struct svd {

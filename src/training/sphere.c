@@ -1,5 +1,6 @@
 #include "training/sphere.h"
 #include "base/memory.h"
+#include "model/model.h"
 #include "training/optimizer.h"
 
 const char *const sphere_tensors[] = {"matrices", "qk", NULL};

@@ -3,6 +3,7 @@
    Blocks are matrices (struct qk_block, spectral.h); all is recorded into the update's second half. */
 #ifndef MAXLOGIT_TRAINING_SPHERE_H
 #define MAXLOGIT_TRAINING_SPHERE_H
+#include "model/stabilizer.h"
 #include "training/spectral.h"
 
 enum { SPHERE_MATRICES, SPHERE_QK };

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "model/model.h"
 #include "training/updates_parts.h"
 
 /* --- rows --------------------------------------------------------------------------------------------- */

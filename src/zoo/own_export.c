@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "model/model.h"
 #include "zoo/own_run.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "model/model.h"
+#include "model/ffn.h"
+#include "model/stabilizer.h"
 #include "config/config.h"
 
 struct export_writing {

@@ -23,6 +23,7 @@
 #include "base/random.h"
 #include "../configuration.h"
 #include "../folder.h"
+#include "storage/recorder.h"
 
 static char folder[FOLDER_PATH];
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "../configuration.h"
+#include "storage/recorder.h"
 
 /* --- runs of three steps: two seeds of Muon, one of Adam whose logits end in NaN, and some that diverged: a third seed
    of Muon, both of SGD ------------------------------------------------------------------------------------ */

@@ -9,7 +9,7 @@
 #include "reseal.h"
 #include "storage/checkpoint.h"
 #include "storage/notes.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 static int read_series(void *file, const char *name)
 {

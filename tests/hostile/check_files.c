@@ -23,7 +23,7 @@
 #include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 #include "storage/seal.h"
 #include "storage/tables.h"
 #include "storage/texts.h"

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/memory.h"
-#include "model/model.h"
+#include "model/ffn.h"
+#include "model/stabilizer.h"
 #include "run/bits.h"
 #include "config/preset.h"
 #include "training/data.h"

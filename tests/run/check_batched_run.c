@@ -220,13 +220,13 @@ END_TEST
 static void stop_at(void *context, int run, const struct trainer *t)
 {
   (void)context;
-  if (run == 0 && trainer_step_count(t) == place->stop_at) raise(SIGTERM);
+  if (run == 0 && trainer_status(t).done == place->stop_at) raise(SIGTERM);
 }
 
 static void kill_at(void *context, int run, const struct trainer *t)
 {
   (void)context;
-  if (run == 0 && trainer_step_count(t) == place->stop_at) raise(SIGKILL);
+  if (run == 0 && trainer_status(t).done == place->stop_at) raise(SIGKILL);
 }
 
 /* A launch that is stopped, or killed: each run goes on alone, or in other company, to the same bits. */
@@ -435,7 +435,7 @@ static void block(void *context, int number, const struct trainer *t)
 {
   char path[256];
   (void)context;
-  if ((number != 2 && number != 4 && number != 6) || trainer_step_count(t) != 2) return;
+  if ((number != 2 && number != 4 && number != 6) || trainer_status(t).done != 2) return;
   snprintf(path, sizeof path, "%s/new/%d.ckpt", dir, number);
   FILE *f = fopen(path, "w");
   if (f) fclose(f);
@@ -529,10 +529,10 @@ struct steady {
 static void look_at_waits(void *context, int run, const struct trainer *t)
 {
   struct steady *s = context;
-  long step = trainer_step_count(t);
+  long step = trainer_status(t).done;
   if (step != STEADY_FROM && step != STEADY_TO) return;
   s->waits[run][step == STEADY_TO] = trainer_device((struct trainer *)t)->waits;
-  s->loss[run][step == STEADY_TO] = trainer_loss(t);
+  s->loss[run][step == STEADY_TO] = trainer_status(t).loss;
 }
 
 /* The host draws and tells steps ahead of the device: none of them waits, and reports are read some steps late. */

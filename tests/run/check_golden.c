@@ -102,10 +102,10 @@ START_TEST(golden)
     int n = numbers(line, x);
     ck_assert_ptr_nonnull(t);
     ck_assert_msg(!trainer_step(t, &e) && !trainer_settle(t, &e), "%s", e.text);
-    compare("loss", (long)x[0], trainer_loss(t), x[1], x[2]);
-    compare("gradient norm", (long)x[0], trainer_grad_norm(t), x[3], x[4]);
+    compare("loss", (long)x[0], trainer_status(t).loss, x[1], x[2]);
+    compare("gradient norm", (long)x[0], trainer_status(t).grad_norm, x[3], x[4]);
     for (int i = 5; i + 1 < n; i += 2)
-      compare("max logit", (long)x[0], (double)trainer_max_logit(t)[(i - 5) / 2], x[i], x[i + 1]);
+      compare("max logit", (long)x[0], (double)trainer_status(t).max_logit[(i - 5) / 2], x[i], x[i + 1]);
     rows++;
   }
   fclose(f);

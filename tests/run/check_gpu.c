@@ -119,8 +119,8 @@ static void disturb(struct trainer *t, int sample)
 enum { HEADS_SEEN = 2, SEEN = 1 + HEADS_SEEN };
 static void seen(struct trainer *t, double now[SEEN])
 {
-  now[0] = trainer_loss(t);
-  for (int h = 0; h < HEADS_SEEN; h++) now[1 + h] = (double)trainer_max_logit(t)[h];
+  now[0] = trainer_status(t).loss;
+  for (int h = 0; h < HEADS_SEEN; h++) now[1 + h] = (double)trainer_status(t).max_logit[h];
 }
 
 /* As on the CPU, but for rounding: how far that leads is seen from runs on the CPU whose weights are disturbed by
@@ -212,7 +212,7 @@ START_TEST(replay_is_call_by_call)
     for (int i = 0; i < 4; i++) ck_assert(!trainer_step(t, &e));
     ck_assert(!trainer_settle(t, &e));
     if (timed) d->times(d);
-    loss[timed] = trainer_loss(t);
+    loss[timed] = trainer_status(t).loss;
     trainer_abandon(t);
     config_free(c);
   }
@@ -364,7 +364,7 @@ START_TEST(given_up_on_the_way)
   trainer_abandon(t[0]);
   ck_assert_int_eq(run_arenas_device(run_arenas, 0)->waits, waits + 1);
   ck_assert_msg(!trainer_settle(t[1], &e), "%s", e.text);
-  ck_assert(trainer_loss(t[1]) > 0);
+  ck_assert(trainer_status(t[1]).loss > 0);
   trainer_abandon(t[1]);
   run_arenas_close(run_arenas);
   for (int i = 0; i < 2; i++) config_free(c[i]);

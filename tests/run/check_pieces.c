@@ -30,6 +30,7 @@
 #include "run/rerun.h"
 #include "run/state.h"
 #include "run/sweep_parts.h"
+#include "storage/run_file.h"
 
 static char folder[FOLDER_PATH];
 static void enter_folder(void) { folder_enter(folder); }
@@ -301,7 +302,7 @@ static struct trainer *started(struct config *c, unsigned flags)
 static void count_ticks(void *context, const struct trainer *t)
 {
   long *steps = context;
-  ck_assert_int_eq(trainer_step_count(t), ++*steps);
+  ck_assert_int_eq(trainer_status(t).done, ++*steps);
 }
 
 static void stop_at_five(void *context, const struct trainer *t)
@@ -350,7 +351,7 @@ START_TEST(driven_to_an_end)
 }
 END_TEST
 
-static void keep_loss(void *context, const struct trainer *t) { *(double *)context = trainer_loss(t); }
+static void keep_loss(void *context, const struct trainer *t) { *(double *)context = trainer_status(t).loss; }
 
 /* Where the device is ahead the last tick is of the last step, whose report is then read. */
 START_TEST(the_last_tick)
@@ -524,8 +525,10 @@ START_TEST(questions)
                                         "train.val_batches=3 train.steps=4 record.path=v.h5");
   struct trainer *t = started(c, 0);
   double by_position[6], agreement[2], loss, again, ahead[2], mean = 0;
-  ck_assert(isnan(trainer_val_loss(t)) && isnan(trainer_loss(t)) && isnan(trainer_grad_norm(t)));
-  ck_assert(trainer_peak(t).value == -INFINITY && trainer_peak(t).step == -1 && trainer_peak(t).at == -1);
+  ck_assert(isnan(trainer_status(t).val_loss) && isnan(trainer_status(t).loss) &&
+            isnan(trainer_status(t).grad_norm));
+  ck_assert(trainer_status(t).peak.value == -INFINITY && trainer_status(t).peak.step == -1 &&
+            trainer_status(t).peak.at == -1);
   ck_assert(!trainer_step(t, &e) && !trainer_step(t, &e));
   ck_assert(access("v.ckpt/step-00000002.h5", F_OK) && !trainer_checkpoint(t, &e));
   ck_assert_int_eq(access("v.ckpt/step-00000002.h5", F_OK), 0); /* when it is asked for */
@@ -536,17 +539,19 @@ START_TEST(questions)
   for (int i = 0; i < 6; i++) mean += by_position[i] / 6; /* as many targets at each */
   ck_assert_double_eq_tol(mean, loss, 1e-5);
   for (int k = 0; k < 2; k++) ck_assert(agreement[k] >= 0 && agreement[k] <= 1);
-  ck_assert_str_eq(trainer_state(t), "stopped");
-  ck_assert(trainer_step_count(t) == 2 && trainer_steps(t) == 4 && trainer_more(t) && trainer_config(t) == c);
+  ck_assert_str_eq(trainer_status(t).state, "stopped");
+  ck_assert(trainer_status(t).done == 2 && trainer_status(t).steps == 4 && trainer_more(t) &&
+            trainer_config(t) == c);
   ck_assert(!trainer_step(t, &e)); /* whose look is at the same weights */
-  ck_assert(trainer_val_loss(t) == loss);
+  ck_assert(trainer_status(t).val_loss == loss);
   ck_assert(!trainer_step(t, &e));
-  ck_assert_str_eq(trainer_state(t), "finished");
+  ck_assert_str_eq(trainer_status(t).state, "finished");
   ck_assert(!trainer_more(t));
-  const double last[2] = {trainer_loss(t), trainer_grad_norm(t)}, floor_of = trainer_loss_floor(t);
+  const double last[2] = {trainer_status(t).loss, trainer_status(t).grad_norm},
+               floor_of = trainer_loss_floor(t);
   uint64_t data, start, data_of_file, start_of_file;
   char id[16], described[200];
-  const struct peak peak = trainer_peak(t);
+  const struct peak peak = trainer_status(t).peak;
   snprintf(id, sizeof id, "%s", trainer_id(t));
   snprintf(described, sizeof described, "%s", trainer_data(t));
   ck_assert_str_eq(trainer_path(t), "v.h5");
@@ -640,7 +645,7 @@ START_TEST(progress)
     ck_assert_msg((*text != 0) == known[i].says, "%zu: %s", i, text);
     ck_assert(known[i].says ? p.shown >= now : p.shown == shown);
     if (!known[i].says) continue;
-    const real *max = trainer_max_logit(t);
+    const real *max = trainer_status(t).max_logit;
     int at = 0;
     for (int k = 1; k < 4; k++)
       if (max[k] > max[at]) at = k;
@@ -652,8 +657,8 @@ START_TEST(progress)
     if (units == 2) part[2] = part[1], part[1] = part[0], part[0] = 0;
     ck_assert_msg(units >= 2 && part[1] < 60 && part[2] < 60, "%s", text);
     ck_assert(sscanf(time_left, "%*[0-9:] left%n", &end) == 0 && end > 0);
-    snprintf(wanted, sizeof wanted, "  step 3/300  loss %.3f  max logit %.4g L%dH%d  ", trainer_loss(t),
-             (double)max[at], at / 2, at % 2);
+    snprintf(wanted, sizeof wanted, "  step 3/300  loss %.3f  max logit %.4g L%dH%d  ",
+             trainer_status(t).loss, (double)max[at], at / 2, at % 2);
     ck_assert_msg(!strncmp(time_left + end, wanted, strlen(wanted)), "%s, not %s", text, wanted);
     char *rest;
     const double rate = strtod(time_left + end + strlen(wanted), &rest);
@@ -1302,8 +1307,8 @@ START_TEST(what_may_be_changed)
     if (t) {
       const struct config *now = trainer_config(t);
       ck_assert_str_eq(trainer_path(t), "r.h5");
-      ck_assert_int_eq(trainer_step_count(t), 3);
-      ck_assert_int_eq(trainer_steps(t), !strcmp(known[k].change, "train.steps=5") ? 5 : 3);
+      ck_assert_int_eq(trainer_status(t).done, 3);
+      ck_assert_int_eq(trainer_status(t).steps, !strcmp(known[k].change, "train.steps=5") ? 5 : 3);
       ck_assert_double_eq(number_in(now, "record.every"), strcmp(known[k].change, "record.every=2") ? 1 : 2);
       trainer_abandon(t);
     }
@@ -1317,7 +1322,7 @@ START_TEST(what_may_be_changed)
       ck_assert_str_eq(trainer_path(t), "r.rerun.h5");
       ck_assert_double_eq(number_in(c, "train.max_time"),
                           strcmp(known[k].change, "train.max_time=5") ? 0 : 5);
-      ck_assert_int_eq(trainer_step_count(t), 0);
+      ck_assert_int_eq(trainer_status(t).done, 0);
       trainer_abandon(t);
     }
     ck_assert(!c == (wanted != NULL));

@@ -14,7 +14,7 @@
 #include "run/farm.h"
 #include "run/sweep_parts.h"
 #include "run/trainer.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 #include "training/optimizer.h"
 
 /* The configuration is in the environment; @ is the rank's number, # one more, ~ 1 on the first alone. */
@@ -69,8 +69,8 @@ static int steps(struct error *e)
   while (!status && trainer_more(t)) {
     status = trainer_barrier(t, &stops, e);
     if (!status) status = trainer_step(t, e);
-    const double own[4] = {trainer_loss(t), trainer_grad_norm(t), (double)trainer_max_logit(t)[1],
-                           trainer_val_loss(t)};
+    const double own[4] = {trainer_status(t).loss, trainer_status(t).grad_norm,
+                           (double)trainer_status(t).max_logit[1], trainer_status(t).val_loss};
     double others[MOST][4];
     comm_gather(all, own, others, sizeof own);
     for (int i = 0; i < all->ranks; i++)

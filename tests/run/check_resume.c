@@ -61,29 +61,29 @@ static void read_end(struct trainer *t, struct trace *x)
 {
   enum { MOST = 4096 };
   static real row[MOST];
-  for (int i = 0; i < t->model.params.count; i++) {
-    const struct param *p = t->model.params.list[i];
+  for (int i = 0; i < t->engine.model.params.count; i++) {
+    const struct param *p = t->engine.model.params.list[i];
     ck_assert_int_le(p->value.rows * p->value.cols, MOST);
-    params_read(&t->model.params, p, row);
+    params_read(&t->engine.model.params, p, row);
     add_tensor(x, row, &p->value);
   }
-  for (int i = 0; i < updates_states(t->updates); i++) {
+  for (int i = 0; i < updates_states(t->engine.updates); i++) {
     char name[128];
-    const struct tensor *state = updates_state(t->updates, i, name, sizeof name);
-    updates_state_read(t->updates, i, row);
+    const struct tensor *state = updates_state(t->engine.updates, i, name, sizeof name);
+    updates_state_read(t->engine.updates, i, row);
     add_tensor(x, row, state);
   }
-  add_tensor(x, t->health.spike_window, &(struct tensor){.rows = 1, .cols = SPIKE_WINDOW});
+  add_tensor(x, t->record.health.spike_window, &(struct tensor){.rows = 1, .cols = SPIKE_WINDOW});
 }
 
 static void steps_to(struct trainer *t, int last, struct trace *x)
 {
   struct error e = {0};
-  for (long i = trainer_step_count(t); i < last; i++) {
+  for (long i = trainer_status(t).done; i < last; i++) {
     ck_assert_msg(!trainer_step(t, &e) && !trainer_settle(t, &e), "%s", e.text);
-    ck_assert(isfinite(trainer_loss(t)));
-    x->loss[i] = trainer_loss(t), x->norm[i] = trainer_grad_norm(t);
-    memcpy(x->max[i], trainer_max_logit(t), sizeof x->max[i]);
+    ck_assert(isfinite(trainer_status(t).loss));
+    x->loss[i] = trainer_status(t).loss, x->norm[i] = trainer_status(t).grad_norm;
+    memcpy(x->max[i], trainer_status(t).max_logit, sizeof x->max[i]);
   }
 }
 
@@ -114,7 +114,7 @@ static int check_settings(const char *settings)
   const int before = spoiled_loads;
   ck_assert_msg(!trainer_resume(&t, path, NULL, 0, &e), "%s: %s", settings, e.text);
   ck_assert_int_eq(spoiled_loads, before + 1);
-  ck_assert_int_eq(trainer_step_count(t), KEPT);
+  ck_assert_int_eq(trainer_status(t).done, KEPT);
   steps_to(t, STEPS, &parts), read_end(t, &parts);
   trainer_abandon(t);
   ck_assert_msg(!memcmp(&whole, &parts, sizeof whole), "%s: other bits after a resume", settings);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../long.h"
-#include "model/model.h"
+#include "model/stabilizer.h"
 #include "run/trainer.h"
 
 enum { MOST = 32 };
@@ -55,10 +55,10 @@ static int trains(const char *attention, const char *stack)
   }
   while (!status && trainer_more(t)) {
     ck_assert_msg(!trainer_step(t, &e), "%s %s: %s", attention, stack, e.text);
-    ck_assert_msg(isfinite(trainer_loss(t)), "%s %s", attention, stack);
+    ck_assert_msg(isfinite(trainer_status(t).loss), "%s %s", attention, stack);
   }
   if (!status) {
-    ck_assert_str_eq(trainer_state(t), "finished");
+    ck_assert_str_eq(trainer_status(t).state, "finished");
     trainer_abandon(t);
   }
   config_free(c);

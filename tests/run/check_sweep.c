@@ -59,7 +59,7 @@ START_TEST(ids_are_those_of_the_trainers)
     ck_assert_msg(!trainer_init(&t, point, TRAINER_NO_RECORD, &e), "%s", e.text);
     ck_assert_msg(!strcmp(trainer_id(t), s.points[i].id), "%s: %s, not %s", s.points[i].label, s.points[i].id,
                   trainer_id(t));
-    ck_assert_int_eq(trainer_steps(t), s.points[i].steps);
+    ck_assert_int_eq(trainer_status(t).steps, s.points[i].steps);
     trainer_abandon(t);
     config_free(point);
     for (long k = 0; k < i; k++) ck_assert_str_ne(s.points[k].id, s.points[i].id);

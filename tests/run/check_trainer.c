@@ -17,6 +17,7 @@
 #include "../configuration.h"
 #include "../same_run.h"
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 
 #define SMALL \
   "model.width=16 model.heads=2 model.context=12 train.batch=4 train.warmup=2 train.lr=0.02 " \
@@ -62,9 +63,9 @@ static struct trace traced(const char *settings)
   const struct model_options *m = config_section(c, "model");
   while (trainer_more(t) && x.steps < MOST) {
     step(t);
-    x.loss[x.steps] = trainer_loss(t);
-    x.norm[x.steps] = trainer_grad_norm(t);
-    memcpy(x.max[x.steps++], trainer_max_logit(t), (size_t)(m->layers * m->heads) * sizeof(real));
+    x.loss[x.steps] = trainer_status(t).loss;
+    x.norm[x.steps] = trainer_status(t).grad_norm;
+    memcpy(x.max[x.steps++], trainer_status(t).max_logit, (size_t)(m->layers * m->heads) * sizeof(real));
   }
   trainer_abandon(t);
   config_free(c);
@@ -553,19 +554,19 @@ START_TEST(peak_of_a_resumed_run)
     struct config *c = configured(kinds[i]);
     struct trainer *whole = started(c, TRAINER_NO_RECORD);
     while (trainer_more(whole)) step(whole);
-    struct peak a = trainer_peak(whole);
+    struct peak a = trainer_status(whole).peak;
     snprintf(settings, sizeof settings, "%s train.steps=5 record.overwrite=1", kinds[i]);
     driven("part", settings);
     ck_assert_msg(!trainer_resume(&t, path("part"), more, 1, &e), "%s", e.text);
-    ck_assert_int_eq(isnan(trainer_val_loss(t)), i == 2); /* the last validation is the part's */
+    ck_assert_int_eq(isnan(trainer_status(t).val_loss), i == 2); /* the last validation is the part's */
     struct run_file *part;
     struct run_series val;
     ck_assert(!run_open(&part, path("part"), &e) && !run_read(part, "val_loss", &val, &e));
-    ck_assert(i == 2 || trainer_val_loss(t) == val.value[val.rows - 1]); /* the end's row is gone */
+    ck_assert(i == 2 || trainer_status(t).val_loss == val.value[val.rows - 1]); /* the end's row is gone */
     run_series_free(&val);
     run_close(part);
     while (trainer_more(t)) step(t);
-    struct peak b = trainer_peak(t);
+    struct peak b = trainer_status(t).peak;
     ck_assert_int_eq(a.step, b.step);
     ck_assert_int_eq(a.at, b.at);
     ck_assert(!memcmp(&a.value, &b.value, sizeof a.value));
@@ -1144,11 +1145,11 @@ START_TEST(settled)
   trainer_device(t)->ahead = 2;
   for (int i = 0; i < 6; i++) {
     ck_assert(!trainer_step(t, &e));
-    ck_assert_int_eq(trainer_step_count(t), i + 1);
-    if (i >= 2) ck_assert(trainer_loss(t) == x.loss[i - 2]);
+    ck_assert_int_eq(trainer_status(t).done, i + 1);
+    if (i >= 2) ck_assert(trainer_status(t).loss == x.loss[i - 2]);
   }
   ck_assert(!trainer_settle(t, &e));
-  ck_assert(trainer_loss(t) == x.loss[5] && trainer_max_logit(t)[3] == x.max[5][3]);
+  ck_assert(trainer_status(t).loss == x.loss[5] && trainer_status(t).max_logit[3] == x.max[5][3]);
   trainer_abandon(t);
   config_free(c);
 }

@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "run/trainer.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 enum { MAX_CASES = 64, MAX_ROWS = 2048, MAX_WIDTH = 64 };
 static const double MARGIN = 8;

@@ -25,6 +25,7 @@
 #include "storage/layout.h"
 #include "storage/live_rows.h"
 #include "storage/recorder.h"
+#include "storage/run_file.h"
 #include "storage/seal.h"
 #include "storage/tables.h"
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/model.h"
 #include "numerics/linalg.h"
 #include "numerics/svd.h"
 #include "training/optimizer.h"

@@ -18,7 +18,7 @@
 #include "numerics/device.h"
 #include "config/config.h"
 #include "run/trainer.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 static char folder[4096];
 

@@ -31,6 +31,17 @@ static const struct command_option options[] = {
   NO_OPTION,
 };
 
+static json_t *open_earlier(const char *path, struct error *e)
+{
+  json_error_t wrong;
+  json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &wrong);
+  if (all && json_object_get(json_array_get(json_object_get(all, "stacks"), 0), "step_seconds")) return all;
+  error_set(e, STATUS_USAGE, "bench --against=%s: %s", path,
+            all ? "not what bench --json prints (no step_seconds)" : wrong.text);
+  json_decref(all);
+  return NULL;
+}
+
 static int bench(void *request, struct error *e)
 {
   const struct options *r = request;
@@ -54,7 +65,7 @@ static int bench(void *request, struct error *e)
                     .folder = "/tmp/maxlogit-bench-XXXXXX"};
   if (r->against && (cuda || r->products))
     return error_set(e, STATUS_USAGE, "bench --against: of steps on the processor alone");
-  if (r->against && !(b.earlier = earlier_open(r->against, e))) return e->status;
+  if (r->against && !(b.earlier = open_earlier(r->against, e))) return e->status;
   if (all->ranks > 1) {
     if (cuda || r->products || b.earlier)
       return error_set(e, STATUS_USAGE, "bench on %d ranks: of steps on the processor alone", all->ranks);
@@ -63,7 +74,7 @@ static int bench(void *request, struct error *e)
   if (!mkdtemp(b.folder)) return error_set(e, STATUS_FAIL, "no folder for the bench in /tmp");
   int status = (cuda ? bench_cuda : r->products ? bench_products : bench_steps)(&b, e);
   rmdir(b.folder);
-  earlier_free(b.earlier);
+  json_decref(b.earlier);
   return status;
 }
 

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "run/trainer.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 enum { MAX_CONTEXTS = 16 };
 

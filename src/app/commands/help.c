@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/claim.h"
-#include "model/model.h"
+#include "model/stabilizer.h"
 #include "observe/observable.h"
 #include "config/config.h"
 #include "config/plugin.h"

@@ -64,7 +64,7 @@ static int rerun(void *request, struct error *e)
   if (has_files && !lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
   *e = (struct error){0}; /* no run is written where nobody may write */
   status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
-  long begins = t ? trainer_step_count(t) : 0;
+  long begins = t ? trainer_status(t).done : 0;
   if (!status) status = report_drive(t, 1, e);
   if (status == STATUS_DIVERGED) status = STATUS_OK; /* as the first time, or the comparison says so */
   if (status == STATUS_STOPPED)

@@ -4,7 +4,7 @@
 #include "app/command.h"
 #include "app/report.h"
 #include "base/file.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 #include "base/text.h"
 
 struct options {

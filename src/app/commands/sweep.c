@@ -14,7 +14,7 @@
 #include "run/drive.h"
 #include "run/farm.h"
 #include "run/sweep.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 enum { BAR = 30, MOST_LINES = 64 };
 

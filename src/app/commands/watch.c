@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "storage/layout.h"
 #include "storage/live_rows.h"
-#include "storage/recorder.h"
+#include "storage/run_file.h"
 
 struct live_view {
   struct request request;

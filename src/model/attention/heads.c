@@ -1,4 +1,5 @@
 #include "model/attention/heads.h"
+#include "model/model.h"
 #include <math.h>
 
 int heads_resolve(struct model_options *o, struct error *e)

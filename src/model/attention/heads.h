@@ -1,7 +1,7 @@
 /* heads.h - what mha and gqa share: heads side by side in w_q [H*Dh,D], w_k and w_v [G*Dh,D], w_o [D,H*Dh] */
 #ifndef MAXLOGIT_MODEL_ATTENTION_HEADS_H
 #define MAXLOGIT_MODEL_ATTENTION_HEADS_H
-#include "model/model.h"
+#include "model/attention.h"
 
 /* After kv_heads is settled: the rest of what must fit. */
 int heads_resolve(struct model_options *, struct error *);

@@ -3,6 +3,7 @@
    No token is dropped: a product by experts has room for whatever is chosen. */
 #include <math.h>
 #include "model/ffn/swiglu.h"
+#include "model/model.h"
 
 enum { SCORE_SIGMOID, SCORE_SOFTMAX };
 enum { BALANCE_BIAS, BALANCE_AUX, BALANCE_BOTH, BALANCE_NONE };

@@ -1,5 +1,6 @@
 /* swiglu.c - (silu(x w_gate^T) * x w_up^T) w_down^T (arXiv 2002.05202) */
 #include "model/ffn/swiglu.h"
+#include "model/model.h"
 
 struct swiglu_weights { /* w_gate and w_up one after the other in memory */
   struct param *w_gate, *w_up, *w_down;

@@ -1,5 +1,5 @@
 /* hard_cap.c - min(s, cap) in place of the score s: above the cap no gradient flows */
-#include "model/model.h"
+#include "model/stabilizer.h"
 
 struct hard_cap {
   double cap;

@@ -4,6 +4,7 @@
      Y = W - lr R u / |u|,   W <- R Y / |Y|
    R is a run's state: taken anew from W in every step it would drift by rounding. Weight decay before it is, to first
    order, none: it makes of lr lr / (1 - lr weight_decay). */
+#include "model/model.h"
 #include "training/sphere.h"
 
 struct hyperball {

@@ -4,6 +4,7 @@
    to the residual stream: where S > tau, w_o and b_o are multiplied by tau / S after the optimiser's step, and
    the same y adds at most tau. S <= tau touches nothing; nor does an S that is not finite, which is an event.
    The source gives no tau. Under sigma_reparam's own scale of w_o it could do nothing and is refused. */
+#include "model/model.h"
 #include "training/clip.h"
 
 struct max_output_clip {

@@ -1,7 +1,7 @@
 /* pointwise.c - attention without a softmax: each of the n keys that a row sees weighs relu(s)^2 / n by itself
    (Hua et al., arXiv 2202.10447). For the question whether it is the softmax that makes logits grow (Wortsman et al.,
    arXiv 2309.14322): a logit is s, before the square. */
-#include "model/model.h"
+#include "model/stabilizer.h"
 
 static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)
 {

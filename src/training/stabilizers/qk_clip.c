@@ -25,14 +25,12 @@
                   that are clipped shrink with them. Second moments stay.
    statistic      S is of the step's training batch (K2), or of the probe batch, the same in every step and
                   run, with the weights before the update: one more forward pass a step */
+#include "training/stabilizers/qk_clip.h"
+#include "model/model.h"
 #include "training/clip.h"
 
-enum { SCOPE_HEAD, SCOPE_LAYER };
 static const char *const scopes[] = {"head", "layer", NULL};
-enum gqa_rule { GROUP_MAX, OWN_Q_MIN_K, Q_ONLY, COMPENSATED };
 static const char *const gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "compensated", NULL};
-
-enum mla_rule { EXACT, KR_LAYER, KR_HEAD };
 static const char *const mla_rules[] = {"exact", "kr_layer", "kr_head", NULL};
 
 enum { SIGNED, ABSOLUTE };
@@ -46,11 +44,6 @@ static const char *const momenta[] = {"keep", "scale", NULL};
 
 enum { BATCH, PROBE };
 static const char *const statistics[] = {"batch", "probe", NULL};
-
-struct qk_clip {
-  double tau, alpha;
-  long maximum, scope, gqa, mla, when, momentum, statistic;
-};
 
 static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, tau, "100", 1e-6, 1e30, "nat",
@@ -93,37 +86,27 @@ static int first_with(const struct model *m, int layer, const struct logit_block
       if (g[i].weight == f->weight && g[i].row == f->row) return h;
 }
 
-/* First head with the same key, where keys are shared by groups; else -1. */
-static int group_of(const struct model *m, int layer, int head)
+/* First head with the same key, where keys are shared by groups, alike in all layers; else -1. */
+static int group_of(const struct model *m, int head)
 {
   struct logit_block f[MAX_LOGIT_BLOCKS];
-  for (int i = 0, n = m->attention->logit_blocks(m, layer, head, f); i < n; i++)
-    if (f[i].role == ROLE_K_GROUP) return first_with(m, layer, &f[i]);
+  for (int i = 0, n = m->attention->logit_blocks(m, 0, head, f); i < n; i++)
+    if (f[i].role == ROLE_K_GROUP) return first_with(m, 0, &f[i]);
   return -1;
 }
 
-static int in_layer(const struct model *m, int layer, int a, int b)
-{
-  (void)m, (void)layer, (void)a, (void)b;
-  return 1;
-}
+/* --- the factors of heads --------------------------------------------------------------------------------- */
 
-static int in_group(const struct model *m, int layer, int a, int b)
+/* Record y[head] = reduction of x over the heads of its layer, or of its group in there; x as a vector [L*H]. */
+static struct tensor *over(struct program *p, const struct qk_clip_factors *f, struct tensor *x, long kind,
+                           const int *group)
 {
-  return group_of(m, layer, a) == group_of(m, layer, b);
-}
-
-/* Record y[head] = reduction of x over the heads of its layer that are `together` with it; x as a vector [L*H]. */
-static struct tensor *over(struct stabilizer_context *c, struct program *p, struct tensor *x, long kind,
-                           int (*together)(const struct model *, int layer, int a, int b))
-{
-  const struct model *m = c->model;
-  int heads = (int)m->options.heads, n = (int)model_blocks(&m->options) * heads, at = 0;
+  int heads = f->heads, n = (int)(x->rows * x->cols), at = 0;
   int *member = program_memory(p, (size_t)n * (size_t)heads, sizeof *member);
   int *first = program_memory(p, (size_t)n + 1, sizeof *first);
   for (int i = 0; i < n; i++) {
     for (int h = 0; h < heads; h++)
-      if (together(m, i / heads, i % heads, h)) member[at++] = i / heads * heads + h;
+      if (!group || group[i % heads] == group[h]) member[at++] = i / heads * heads + h;
     first[i + 1] = at;
   }
   struct tensor *y = program_temporary(p, 1, n, "over heads");
@@ -131,16 +114,6 @@ static struct tensor *over(struct stabilizer_context *c, struct program *p, stru
                .first = program_ints(p, 1, n + 1, first, "heads"), .kind = kind);
   return y;
 }
-
-/* --- the factors of heads --------------------------------------------------------------------------------- */
-
-/* All [1, L*H]. */
-struct gammas {
-  struct tensor *logit;          /* S, [L*H,1] */
-  struct tensor *gamma, *lowest; /* own factor; the smallest of the group */
-  struct tensor *alpha, *rest;   /* numbers: alpha, 1 - alpha */
-  int grouped;                   /* heads share keys by groups */
-};
 
 static struct tensor *copy(struct program *p, struct tensor *x)
 {
@@ -163,81 +136,78 @@ static struct tensor *product(struct program *p, struct tensor *x, struct tensor
   return x;
 }
 
-static struct gammas measure(struct stabilizer_context *c, struct program *p)
+struct qk_clip_factors qk_clip_factors(struct program *p, struct numbers *n, const struct qk_clip *o,
+                                       struct tensor *logit, int heads, const int *group)
 {
-  const struct qk_clip *o = c->options;
-  struct gammas g = {.logit = o->maximum == SIGNED ? c->max_logit : c->max_abs_logit,
-                     .gamma = program_temporary(p, 1, c->max_logit->rows, "gamma"),
-                     .alpha = numbers_constant(c->numbers, o->alpha),
-                     .rest = numbers_constant(c->numbers, 1 - o->alpha),
-                     .grouped = group_of(c->model, 0, 0) >= 0};
+  struct qk_clip_factors f = {.options = o,
+                              .heads = heads,
+                              .group = group,
+                              .logit = logit,
+                              .gamma = program_temporary(p, 1, logit->rows, "gamma"),
+                              .alpha = numbers_constant(n, o->alpha),
+                              .rest = numbers_constant(n, 1 - o->alpha)};
   /* One that is not finite keeps its layer from being clipped: the largest is then not finite. */
-  struct tensor *by = o->scope == SCOPE_LAYER ? over(c, p, g.logit, REDUCE_MAX, in_layer) : g.logit;
-  PROGRAM_CALL(p, clip_factor, .y = g.gamma, .x = by, .limit = numbers_constant(c->numbers, o->tau));
-  g.lowest = g.grouped ? over(c, p, g.gamma, REDUCE_MIN, in_group) : g.gamma;
-  return g;
+  struct tensor *by = o->scope == QK_CLIP_LAYER ? over(p, &f, logit, REDUCE_MAX, NULL) : logit;
+  PROGRAM_CALL(p, clip_factor, .y = f.gamma, .x = by, .limit = numbers_constant(n, o->tau));
+  f.lowest = group ? over(p, &f, f.gamma, REDUCE_MIN, group) : f.gamma;
+  return f;
 }
 
 /* What a head's own query rows take. */
-static struct tensor *query_factor(const struct qk_clip *o, struct program *p, const struct gammas *g)
+static struct tensor *query_factor(struct program *p, const struct qk_clip_factors *f)
 {
   struct tensor *y;
-  if (!g->grouped || o->gqa == OWN_Q_MIN_K)
-    y = power(p, g->gamma, g->alpha);
-  else if (o->gqa == GROUP_MAX)
-    y = power(p, g->lowest, g->alpha);
-  else if (o->gqa == Q_ONLY)
-    y = copy(p, g->gamma);
+  if (!f->group || f->options->gqa == QK_CLIP_OWN_Q_MIN_K)
+    y = power(p, f->gamma, f->alpha);
+  else if (f->options->gqa == QK_CLIP_GROUP_MAX)
+    y = power(p, f->lowest, f->alpha);
+  else if (f->options->gqa == QK_CLIP_Q_ONLY)
+    y = copy(p, f->gamma);
   else { /* gamma g^alpha / g */
-    y = product(p, power(p, g->lowest, g->alpha), g->gamma);
-    PROGRAM_CALL(p, divide, .y = y, .x = g->lowest);
+    y = product(p, power(p, f->lowest, f->alpha), f->gamma);
+    PROGRAM_CALL(p, divide, .y = y, .x = f->lowest);
   }
-  PROGRAM_CALL(p, one_unless_finite, .y = y, .x = g->logit);
+  PROGRAM_CALL(p, one_unless_finite, .y = y, .x = f->logit);
   return y;
 }
 
 /* What the shared rotary key takes: once a layer, or from every head. */
-static struct tensor *shared_rope_factor(struct stabilizer_context *c, struct program *p,
-                                         const struct gammas *g)
+static struct tensor *shared_rope_factor(struct program *p, const struct qk_clip_factors *f)
 {
-  const struct qk_clip *o = c->options;
-  if (o->mla == EXACT) return NULL;
-  if (o->mla == KR_LAYER) return power(p, over(c, p, g->gamma, REDUCE_MIN, in_layer), g->rest);
-  return over(c, p, power(p, g->gamma, g->rest), REDUCE_PRODUCT, in_layer);
+  if (f->options->mla == QK_CLIP_EXACT) return NULL;
+  if (f->options->mla == QK_CLIP_KR_LAYER) return power(p, over(p, f, f->gamma, REDUCE_MIN, NULL), f->rest);
+  return over(p, f, power(p, f->gamma, f->rest), REDUCE_PRODUCT, NULL);
 }
 
-/* NULL: these rows are not touched. */
-static struct tensor *weight_factor(struct stabilizer_context *c, struct program *p, const struct gammas *g,
-                                    enum role role)
+struct tensor *qk_clip_factor(struct program *p, const struct qk_clip_factors *f, enum role role)
 {
-  const struct qk_clip *o = c->options;
+  const struct qk_clip *o = f->options;
   switch (role) {
-  case ROLE_Q_HEAD: return query_factor(o, p, g);
-  case ROLE_K_HEAD: return power(p, g->gamma, g->rest);
-  case ROLE_K_GROUP: return o->gqa == Q_ONLY ? NULL : power(p, g->lowest, g->rest);
-  case ROLE_Q_ROPE: return o->mla == EXACT ? g->gamma : power(p, g->gamma, g->alpha);
-  default: return shared_rope_factor(c, p, g);
+  case ROLE_Q_HEAD: return query_factor(p, f);
+  case ROLE_K_HEAD: return power(p, f->gamma, f->rest);
+  case ROLE_K_GROUP: return o->gqa == QK_CLIP_Q_ONLY ? NULL : power(p, f->lowest, f->rest);
+  case ROLE_Q_ROPE: return o->mla == QK_CLIP_EXACT ? f->gamma : power(p, f->gamma, f->alpha);
+  default: return shared_rope_factor(p, f);
   }
 }
 
-/* What becomes of the heads' logits; of one that is not finite, what its group's key does. */
-static void record_logit_scale(struct stabilizer_context *c, struct program *p, const struct gammas *g)
+/* Of a head that is not finite: what its group's key does. */
+void qk_clip_logit_scale(struct program *p, const struct qk_clip_factors *f, struct tensor *to)
 {
-  const struct qk_clip *o = c->options;
-  if (g->grouped && o->gqa == COMPENSATED) { /* gamma to the bit: an own 1 is no clip */
-    struct tensor *key = power(p, g->lowest, g->rest), *unless_finite = copy(p, key);
-    PROGRAM_CALL(p, one_unless_finite, .y = unless_finite, .x = g->logit);
+  const struct qk_clip *o = f->options;
+  if (f->group && o->gqa == QK_CLIP_COMPENSATED) { /* gamma to the bit: an own 1 is no clip */
+    struct tensor *key = power(p, f->lowest, f->rest), *unless_finite = copy(p, key);
+    PROGRAM_CALL(p, one_unless_finite, .y = unless_finite, .x = f->logit);
     PROGRAM_CALL(p, divide, .y = key, .x = unless_finite);
-    PROGRAM_CALL(p, copy, .y = c->series[0], .x = product(p, key, g->gamma));
+    PROGRAM_CALL(p, copy, .y = to, .x = product(p, key, f->gamma));
     return;
   }
-  if (g->grouped && o->gqa != Q_ONLY) {
-    PROGRAM_CALL(p, copy, .y = c->series[0],
-                 .x = product(p, query_factor(o, p, g), power(p, g->lowest, g->rest)));
+  if (f->group && o->gqa != QK_CLIP_Q_ONLY) {
+    PROGRAM_CALL(p, copy, .y = to, .x = product(p, query_factor(p, f), power(p, f->lowest, f->rest)));
     return;
   }
-  PROGRAM_CALL(p, copy, .y = c->series[0], .x = g->gamma);
-  PROGRAM_CALL(p, one_unless_finite, .y = c->series[0], .x = g->logit);
+  PROGRAM_CALL(p, copy, .y = to, .x = f->gamma);
+  PROGRAM_CALL(p, one_unless_finite, .y = to, .x = f->logit);
 }
 
 /* --- the weights that take them --------------------------------------------------------------------------- */
@@ -260,18 +230,23 @@ static int rows_of(const struct model *m, enum role role, struct logit_block *ou
 static void clip(struct stabilizer_context *c, struct program *p)
 {
   const struct qk_clip *o = c->options;
-  size_t most = (size_t)(model_blocks(&c->model->options) * c->model->options.heads);
-  struct gammas g = measure(c, p);
+  const int heads = (int)c->model->options.heads;
+  size_t most = (size_t)(model_blocks(&c->model->options) * heads);
+  int *group = program_memory(p, (size_t)heads, sizeof *group);
+  for (int h = 0; h < heads; h++) group[h] = group_of(c->model, h);
+  struct qk_clip_factors f =
+    qk_clip_factors(p, c->numbers, o, o->maximum == SIGNED ? c->max_logit : c->max_abs_logit, heads,
+                    group[0] < 0 ? NULL : group);
   for (enum role role = ROLE_Q_HEAD; role <= ROLE_K_ROPE_SHARED; role++) {
-    struct logit_block *f = program_memory(p, most, sizeof *f);
-    int *head = program_memory(p, most, sizeof *head), count = rows_of(c->model, role, f, head);
-    struct tensor *by_head = count ? weight_factor(c, p, &g, role) : NULL;
+    struct logit_block *rows_clipped = program_memory(p, most, sizeof *rows_clipped);
+    int *head = program_memory(p, most, sizeof *head), count = rows_of(c->model, role, rows_clipped, head);
+    struct tensor *by_head = count ? qk_clip_factor(p, &f, role) : NULL;
     if (!by_head) continue;
     struct tensor *scale = program_temporary(p, 1, count, "clip factors");
     PROGRAM_CALL(p, gather, .y = scale, .x = by_head, .index = program_ints(p, 1, count, head, "heads"));
-    clip_record(c, p, f, count, scale, o->momentum == SCALE);
+    clip_record(c, p, rows_clipped, count, scale, o->momentum == SCALE);
   }
-  record_logit_scale(c, p, &g);
+  qk_clip_logit_scale(p, &f, c->series[0]);
 }
 
 static void before_update(struct stabilizer_context *c, struct program *p)

@@ -9,6 +9,7 @@
 #include "training/stabilizers/qk_norm.h"
 #include <math.h>
 #include "base/elementary.h"
+#include "model/model.h"
 
 enum kind { RMS, RMS_FULL, L2 };
 static const char *const kinds[] = {"rms", "rms_full", "l2", NULL};

@@ -3,7 +3,7 @@
    attn.kc_gain [Dn], attn.qr_gain and attn.kr_gain [Dr]; all heads share them. */
 #ifndef MAXLOGIT_TRAINING_STABILIZERS_QK_NORM_H
 #define MAXLOGIT_TRAINING_STABILIZERS_QK_NORM_H
-#include "model/model.h"
+#include "model/stabilizer.h"
 
 enum { ALL_ROLES = ~0u };
 /* `roles`: the bits 1 << role of the parts that are normalised. `full`: over all heads together. */

@@ -10,6 +10,7 @@
    their rates. */
 #include <stdio.h>
 #include "base/memory.h"
+#include "model/model.h"
 #include "training/spectral.h"
 
 struct quack {

@@ -4,6 +4,7 @@
    Adds to each weight blocks.{l}.NAME: NAME.sigma_gain [1], and the states NAME.sigma_u [rows], NAME.sigma_v
    [columns]. The weight itself, and every spectrum recorded of it, is W. */
 #include <stdio.h>
+#include "model/model.h"
 #include "training/spectral.h"
 
 enum { FIRST_ITERATIONS = 100 }; /* before step 0, where no earlier u is there to start from */

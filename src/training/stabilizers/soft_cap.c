@@ -1,7 +1,7 @@
 /* soft_cap.c - cap tanh(s / cap) in place of the score s (Gemma 2, arXiv 2408.00118 sec. 2)
    What enters the softmax stays within +-cap; the score before the cap may grow on, and is what is
    recorded as the max logit. */
-#include "model/model.h"
+#include "model/stabilizer.h"
 
 struct soft_cap {
   double cap;

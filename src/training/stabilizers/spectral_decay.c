@@ -2,6 +2,7 @@
    After the step W <- W - lr strength sigma_1 u_1 v_1^T on the query and key weights, by tensor or by head:
    the pair comes from a power iteration that goes on from the step before. */
 #include <stdio.h>
+#include "model/model.h"
 #include "training/spectral.h"
 
 enum { BY_TENSOR, BY_HEAD };

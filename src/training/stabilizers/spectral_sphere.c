@@ -5,6 +5,7 @@
    too. sigma_1 comes from a power iteration that goes on from the step before. */
 #include <math.h>
 #include <stdio.h>
+#include "model/model.h"
 #include "training/sphere.h"
 
 struct spectral_sphere {

@@ -5,6 +5,7 @@
      W <- msign(W - lr A);       steps=0: A = msign(G)
    The ascent finds the A of spectral norm 1 that lies in the tangent space and goes down steepest; dividing by |G|
    makes it the same for gradients of any size. The first weights are put on the manifold, too. */
+#include "model/model.h"
 #include "training/optimizer.h"
 #include "training/sphere.h"
 

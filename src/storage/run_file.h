@@ -1,0 +1,80 @@
+/* run_file.h - run files as readers see them */
+#ifndef MAXLOGIT_STORAGE_RUN_FILE_H
+#define MAXLOGIT_STORAGE_RUN_FILE_H
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/series.h"
+
+struct run_file;
+int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
+/* The same of what was trained: a file of `spectra -o`, the numbers of a checkpoint, is STATUS_USAGE, too. */
+int run_open_trained(struct run_file **, const char *path, struct error *);
+/* The same of what was trained here: what another program has recorded (maxlogit/record.h) is STATUS_USAGE, too. */
+int run_open_own(struct run_file **, const char *path, struct error *);
+/* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is
+   loaded, and checked, when a series or the events are read, and may be let go again. */
+int run_peek(struct run_file **, const char *path, struct error *);
+int run_check(struct run_file *, struct error *); /* loaded, and let go again */
+void run_rest(const struct run_file *);
+/* Of a file that another program has changed: whatever its seal says, and a head made of what is there now. The HDF5
+   library may crash on it. */
+int run_open_unsealed(struct run_file **, const char *path, struct error *);
+const char *run_head(const struct run_file *, size_t *size); /* its texts: storage/seal.h */
+void run_close(struct run_file *);
+const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
+/* Did a run that is at its end, with finite losses, fail all the same (storage/blow_up.h)? Reads the losses, once. */
+int run_blew_up(const struct run_file *);
+/* The state as commands show it: "blown-up" of a run that blew up, whatever its file has. */
+const char *run_shown_state(const struct run_file *);
+long run_last_step(const struct run_file *);
+double run_wall_seconds(const struct run_file *);
+const char *run_id(const struct run_file *);
+const char *run_date(const struct run_file *);      /* when it was started: ISO 8601 */
+const char *run_data(const struct run_file *);      /* the source's name; "recorded": of another program */
+const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
+/* run_facts' hashes of contents. */
+void run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
+double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat per token; NaN: unknown */
+/* A parameter as text ("train.lr"); NULL if there is none. */
+const char *run_parameter(const struct run_file *, const char *key);
+int run_parameters(const struct run_file *, int (*each)(void *, const char *key, const char *value), void *);
+/* The same with where each value came from; non-zero, too, where not all can be read. */
+int run_settings(const struct run_file *,
+                 int (*each)(void *, const char *key, const char *value, const char *origin), void *);
+struct run_series {
+  char name[96], unit[32], long_name[128], steps[32]; /* steps: the axis of its rows */
+  enum series_shape shape;
+  long rows, width; /* width: 1, layers, layers*heads, tensors */
+  long layers, heads;
+  int axes; /* behind the step, with their names and sizes */
+  char axis_name[FREE_AXES][64];
+  long size[FREE_AXES];
+  char definition[1024];
+  double *step;       /* [rows] */
+  double *value;      /* [rows, width] */
+  char (*labels)[64]; /* tensors' names for PER_TENSOR, else NULL */
+};
+int run_series_names(const struct run_file *, int (*each)(void *, const char *name),
+                     void *); /* recorded ones */
+/* What can be read besides: storage/derived.h. */
+int run_derived_names(const struct run_file *, int (*each)(void *, const char *name), void *);
+long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
+/* An unknown name gets the nearest one suggested. A series that is present but cannot be read is STATUS_FAIL, and where
+   the caller takes no error a warning names it, once. */
+int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
+/* The same of a recorded one without its numbers. */
+int run_describe(const struct run_file *, const char *name, struct run_series *, struct error *);
+int run_has_unread(
+  const struct run_file *); /* has a series, or the events, been found that cannot be read? */
+void run_series_free(struct run_series *);
+/* What the places of an axis are called: [*count] texts of *room bytes each, for memory_free; NULL: nothing says. */
+char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);
+struct run_event {
+  long step;
+  char kind[24];
+  int layer, head;
+  double value;
+};
+int run_events(const struct run_file *, struct run_event **, long *count, struct error *); /* memory_free */
+#endif

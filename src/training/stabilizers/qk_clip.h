@@ -1,0 +1,31 @@
+/* qk_clip.h - the factors of QK-Clip from max logits: recorded by the stabilizer, and for maxlogit/clip.h */
+#ifndef MAXLOGIT_TRAINING_STABILIZERS_QK_CLIP_H
+#define MAXLOGIT_TRAINING_STABILIZERS_QK_CLIP_H
+#include "model/attention.h"
+
+enum { QK_CLIP_HEAD, QK_CLIP_LAYER };                                                 /* scope */
+enum { QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_Q_ONLY, QK_CLIP_COMPENSATED }; /* gqa */
+enum { QK_CLIP_EXACT, QK_CLIP_KR_LAYER, QK_CLIP_KR_HEAD };                            /* mla */
+
+struct qk_clip {
+  double tau, alpha;
+  long maximum, scope, gqa, mla, when, momentum, statistic;
+};
+
+/* All [1, L*H], but for the numbers [1]. */
+struct qk_clip_factors {
+  const struct qk_clip *options;
+  int heads;                     /* of a layer */
+  const int *group;              /* [heads]: which of them share a key; NULL: none */
+  struct tensor *logit;          /* S, [L*H,1] */
+  struct tensor *gamma, *lowest; /* own factor; the smallest of the group */
+  struct tensor *alpha, *rest;   /* alpha, 1 - alpha */
+};
+/* Record: gamma of every head; three numbers of the run. */
+struct qk_clip_factors qk_clip_factors(struct program *, struct numbers *, const struct qk_clip *,
+                                       struct tensor *logit, int heads, const int *group);
+/* Record: what rows of this role take, by head. NULL: they are not touched. */
+struct tensor *qk_clip_factor(struct program *, const struct qk_clip_factors *, enum role);
+/* Record: what becomes of the heads' logits, [1, L*H]. */
+void qk_clip_logit_scale(struct program *, const struct qk_clip_factors *, struct tensor *to);
+#endif
