@@ -79,9 +79,9 @@ static int print_time(struct trainer *t, struct error *e)
     seconds = clock_seconds() - begin;
   }
   if (timed < 1) return STATUS_OK;
-  duration_text(all, seconds / timed * (double)trainer_steps(t));
+  duration_text(all, seconds / timed * (double)trainer_status(t).steps);
   printf("# time: %.3g s a step (of %d), so about %s for %ld steps, without validation and spectra\n",
-         seconds / timed, timed, all, trainer_steps(t));
+         seconds / timed, timed, all, trainer_status(t).steps);
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   printf("# memory of the whole process in these steps: %.1f MiB\n", (double)usage.ru_maxrss / 1024);
