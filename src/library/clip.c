@@ -1,6 +1,7 @@
 /* clip.c - maxlogit/clip.h: training/stabilizers/qk_clip.c on the numbers of one layer, rounded where that rounds */
 #include "maxlogit/clip.h"
 #include <math.h>
+#include "base/c_locale.h"
 #include "base/elementary.h"
 #include "base/error_export.h"
 
@@ -57,6 +58,7 @@ static float query_factor(const struct maxlogit_clip *c, int grouped, float gamm
 int maxlogit_clip_factors(const struct maxlogit_clip *c, const float *max_logit, long heads, long kv_heads,
                           float *q, float *k, float *gamma, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(c, heads, kv_heads, &e), grouped = kv_heads < heads;
   if (status) return error_export(error, status, &e);
@@ -79,6 +81,7 @@ int maxlogit_clip_factors_mla(const struct maxlogit_clip *c, const float *max_lo
                               float *k, float *q_rope, float *k_rope, float *gamma,
                               struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(c, heads, heads, &e);
   if (status) return error_export(error, status, &e);

@@ -49,11 +49,11 @@ struct family {
   enum rotary rotary;
   const char *rotary_share; /* keys of config.json, each other's synonyms */
   double rotary_default;    /* share without such a key */
-  const char *scale_key;    /* scale = value^scale_power */
-  double scale_power;
-  const char *clip_key; /* queries and keys are clamped to +-value */
-  const char *need;     /* a key without which transformers assumes a factor */
-  const char *harmless; /* keys that look like factors, but leave the logits of attention alone */
+  const char *scale_key;    /* scale = value^-1/2 */
+  int scale_is_value;       /* scale = value */
+  const char *clip_key;     /* queries and keys are clamped to +-value */
+  const char *need;         /* a key without which transformers assumes a factor */
+  const char *harmless;     /* keys that look like factors, but leave the logits of attention alone */
   struct every every;
   int hybrid; /* layers without q are no softmax attention */
 };
@@ -103,7 +103,6 @@ static const struct family rows[] = {
    .q_norm = QN,
    .k_norm = KN,
    .scale_key = "query_pre_attn_scalar",
-   .scale_power = -.5,
    .harmless = "attn_logit_softcapping final_logit_softcapping",
    .every = {"layer_types", "sliding_window_pattern", 6, 0},
    PLAIN_ROPE},
@@ -117,7 +116,6 @@ static const struct family rows[] = {
    .before = IN,
    .norm = NORM_RMS_PLUS_ONE,
    .scale_key = "query_pre_attn_scalar",
-   .scale_power = -.5,
    .harmless = "attn_logit_softcapping final_logit_softcapping",
    PLAIN_ROPE},
   {.name = "qwen3_next",
@@ -196,7 +194,7 @@ static const struct family rows[] = {
    .not = QN,
    SEPARATE_AFTER(NORM_RMS),
    .scale_key = "attention_multiplier",
-   .scale_power = 1,
+   .scale_is_value = 1,
    .harmless = "embedding_multiplier logits_scaling residual_multiplier",
    PLAIN_ROPE},
   {.name = "smollm3",
@@ -681,7 +679,7 @@ static int read_scale(struct architecture *s, struct error *e)
   if (!(dim > 0))
     return error_set(e, STATUS_USAGE, "%s: %s: allowed: a number above 0", weights_config_path(s->weights),
                      s->row->scale_key);
-  s->scale = value ? pow(dim, s->row->scale_power) : 1 / sqrt(dim);
+  s->scale = s->row->scale_is_value ? dim : 1 / sqrt(dim);
   if (s->row->layout == COLUMNS) {
     if (json_is_false(get(s, "scale_attn_weights"))) s->scale = 1;
     s->scale_by_layer = json_is_true(get(s, "scale_attn_by_inverse_layer_idx"));

@@ -94,8 +94,17 @@ PYTHONPATH=:. "$program" import events.out.tfevents.1.host -o z.h5 > out 2> err
 if command -v gnuplot > /dev/null; then
   "$program" plot ../y.h5 -o plain > out 2> err || fail "plot: $(cat err)"
   echo 'set terminal dumb; set title "mine"' > .gnuplot
-  HOME=$PWD GNUTERM=dumb GDFONTPATH=/nowhere GNUPLOT_LIB=. LC_ALL=de_DE.UTF-8 PATH=.:$PATH "$program" plot ../y.h5 -o mine > out 2> err || fail "plot: $(cat err)"
+  HOME=$PWD XDG_CONFIG_HOME=$PWD GNUTERM=dumb GDFONTPATH=/nowhere GNUPLOT_LIB=. GNUPLOT_DRIVER_DIR=. GNUPLOT_PS_DIR=. FIT_LIMIT=1 \
+    COLUMNS=40 LC_ALL=de_DE.UTF-8 LC_NUMERIC=de_DE.UTF-8 PATH=.:$PATH "$program" plot ../y.h5 -o mine > out 2> err || fail "plot: $(cat err)"
   diff -r plain mine > /dev/null || fail "the user's settings have changed a figure"
+  # what a child finds in its environment
+  mkdir fake && printf '#!/bin/sh\nenv > %s/found\n' "$PWD" > fake/gnuplot && chmod +x fake/gnuplot
+  long=GNUPLOT_$(printf %080d 7)
+  env "$long=1" GNUTERM=dumb GNUPLOT_DRIVER_DIR=. FIT_SCRIPT=x COLUMNS=40 LC_NUMERIC=de_DE.UTF-8 PYTHONSTARTUP=x PAGER=x \
+    PATH="$PWD/fake:$PATH" "$program" plot ../y.h5 --figure=loss -o none > out 2> err && fail "a gnuplot without output is a success"
+  grep -q 'it has drawn nothing' err || fail "a gnuplot without output: $(cat err)"
+  grep -E '^(GNU|FIT_|COLUMNS|LC_N|PYTHONSTARTUP|PAGER)' found && fail "a child has the user's settings"
+  grep -qx LC_ALL=C.UTF-8 found || fail "a child has another locale: $(cat found)"
 fi
 PATH=:.:$PATH "$program" doctor > /dev/null 2>&1
 test ! -e RAN || fail "a program of the current folder ran"
