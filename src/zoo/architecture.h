@@ -60,8 +60,8 @@ struct architecture {
   int (*head)(const struct architecture *, long layer, long head, struct head_logits *, struct error *);
   /* of families.c */
   const struct family *row;
-  int by_names;        /* config.json names no family that is known */
-  char unbounded[320]; /* why there are no bounds on logits; "": there are */
+  int by_names;         /* config.json names no family that is known */
+  char unbounded[1024]; /* why there are no bounds on logits; "": there are */
   char prefix[256], root[256];
   long groups, head_dim, rope_dim;
   double scale;

@@ -561,7 +561,7 @@ static int is_factor(const char *key)
 static int is_neutral(const char *key, const json_t *value)
 {
   if (strcmp(key, "position_embedding_type") == 0)
-    return json_is_string(value) && is_word("absolute rope", json_string_value(value));
+    return json_is_string(value) && is_word("absolute rope rope_gptj", json_string_value(value));
   return json_is_null(value) || json_is_false(value);
 }
 
@@ -603,6 +603,7 @@ static void find_unbounded(struct architecture *s)
 {
   const json_t *config = weights_config(s->weights), *inner = json_object_get(config, "text_config");
   const char *key = NULL, *top = json_string_value(json_object_get(config, "model_type"));
+  char label[256];
   if (s->by_names) {
     snprintf(s->unbounded, sizeof s->unbounded,
              "no model_type that is known; read as %s by the tensors' names, without bounds on logits "
@@ -614,13 +615,16 @@ static void find_unbounded(struct architecture *s)
   if (!key && is_type(s->row, top)) key = unknown_in(s->row, config, NULL);
   if (!key) key = unknown_in(s->row, inner, NULL);
   if (!key) key = unknown_in_rope(s->row, rope_at_top(s));
-  if (key)
+  if (!key) return;
+  safetensors_label(key, label);
+  if (key == s->row->need)
     snprintf(s->unbounded, sizeof s->unbounded,
-             key == s->row->need
-               ? "no bounds on logits: %s of config.json is missing, which family %s needs"
-               : "no bounds on logits: %s of config.json could change them, and family %s has "
-                 "no rule for it (--set=%s=null leaves it out)",
-             key, s->family, key);
+             "no bounds on logits: %s of config.json is missing, which family %s needs", label, s->family);
+  else
+    snprintf(s->unbounded, sizeof s->unbounded,
+             "no bounds on logits: %s of config.json could change them, and family %s has no rule for it "
+             "(--set=%s=null leaves it out)",
+             label, s->family, label);
 }
 
 static long length_of(const struct weight *w) { return (long)(w->rows * w->cols); }

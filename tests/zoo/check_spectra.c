@@ -462,6 +462,8 @@ static const struct factor {
    NULL},
   {"llama", "rope_scaling={\"type\": \"linear\", \"factor\": 8}", 1, NULL},
   {"llama", "attn_logit_softcapping=null", 1, NULL},
+  {"llama", "position_embedding_type=rope_gptj", 1, NULL},
+  {"llama", "a\033[2Jfactor=2", NAN, "a?[2Jfactor"},
   {"llama", "attention_multiplier=2", NAN, "attention_multiplier"},
   {"llama", "attn_temperature_tuning=true", NAN, "attn_temperature_tuning"},
   {"llama", "rope_scaling={\"type\": \"mrope\"}", NAN, "rope_type"},
