@@ -102,12 +102,26 @@ static void keep_absolute(const char *name)
     unsetenv(name);
 }
 
+/* Settings that change what gnuplot, Python or a shell do or print, by the beginning of their names. */
+static int is_personal(const char *setting)
+{
+  static const char *const beginnings[] = {
+    "GNUTERM=",    "GNUPLOT",  "GNUHELP=", "GDFONTPATH=",     "FIT_", "LC_",
+    "LANG",        "COLUMNS=", "LINES=",   "PAGER=",          "LESS", "PYTHONSTARTUP",
+    "PYTHONHOME=", "ENV=",     "BASH_ENV", "XDG_CONFIG_HOME="};
+  for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+    if (strncmp(setting, beginnings[i], strlen(beginnings[i])) == 0) return 1;
+  return 0;
+}
+
 static void clean_environment(void)
 {
-  static const char *const removed[] = {
-    "GNUTERM",  "GNUPLOT_LIB", "GNUPLOT_FONTPATH", "GDFONTPATH",      "GNUHELP", "FIT_LOG", "FIT_SCRIPT",
-    "LANGUAGE", "LANG",        "PYTHONSTARTUP",    "XDG_CONFIG_HOME", "ENV",     "BASH_ENV"};
-  for (size_t i = 0; i < sizeof removed / sizeof *removed; i++) unsetenv(removed[i]);
+  for (char **at = environ; at && *at;) {
+    char *name = memory_text(*at);
+    name[strcspn(name, "=")] = '\0';
+    if (!is_personal(*at) || unsetenv(name)) at++;
+    memory_free(name);
+  }
   keep_absolute("PATH");
   keep_absolute("PYTHONPATH");
   setenv("PYTHONSAFEPATH", "1", 1);

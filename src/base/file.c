@@ -285,6 +285,14 @@ const char *file_resolve(const char *path, char out[4096])
   return access(found, F_OK) ? path : found; /* the text behind a link of /proc is no path */
 }
 
+void file_keep_private(const char *path)
+{
+  struct stat info;
+  if (stat(path, &info) || !S_ISREG(info.st_mode)) return;
+  mode_t closed = (info.st_mode & S_IRGRP ? 0 : S_IRWXG) | (info.st_mode & S_IROTH ? 0 : S_IRWXO);
+  umask(umask(closed) | closed);
+}
+
 /* --- whole files --------------------------------------------------------------------------------------- */
 
 struct lock {

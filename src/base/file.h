@@ -39,6 +39,8 @@ int file_remove_in(int folder, const char *name);
    its target, so that files beside the target are found and the link stays. Other paths are returned as they are; `out`
    may hold the result. */
 const char *file_resolve(const char *path, char out[4096]);
+/* Files that this process makes from now on are closed to users who cannot read `path`. */
+void file_keep_private(const char *path);
 /* A descriptor to read a regular file by; of /dev/stdin, /dev/fd/N and /proc/self/fd/N whatever that is. -1: the file
    cannot be opened, or is a folder, a pipe, a socket or a device, which may never end: STATUS_USAGE. Never waits. */
 int file_open(const char *path, struct error *);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include "base/c_locale.h"
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "base/error_export.h"
@@ -225,6 +226,7 @@ static int check(const struct maxlogit_attention *a, struct error *e)
 int maxlogit_attention_maxima(const struct maxlogit_attention *attention, float *max_logit,
                               float *max_abs_logit, double *entropy, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   struct maxlogit_attention a = *attention;
   int status = check(&a, &e);

@@ -2,6 +2,7 @@
 #include "maxlogit/clip.h"
 #include <math.h>
 #include <string.h>
+#include "base/c_locale.h"
 #include "base/error_export.h"
 #include "training/stabilizers/qk_clip.h"
 

@@ -3,6 +3,7 @@
 #include "maxlogit/read.h"
 #include <stdio.h>
 #include <string.h>
+#include "base/c_locale.h"
 #include "base/memory.h"
 #include "base/error_export.h"
 #include "storage/notes.h"
@@ -46,6 +47,7 @@ static int add_series(void *names, const char *name)
 
 int maxlogit_run_open(struct maxlogit_run **out, const char *path, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   struct run_file *file = NULL;
   *out = NULL;
@@ -81,6 +83,7 @@ void maxlogit_run_close(struct maxlogit_run *run)
 
 void maxlogit_run_facts(const struct maxlogit_run *run, struct maxlogit_facts *facts)
 {
+  IN_C_LOCALE;
   *facts = (struct maxlogit_facts){.id = run_id(run->file),
                                    .date = run_date(run->file),
                                    .state = run_state(run->file),
@@ -112,6 +115,7 @@ const char *maxlogit_run_series_at(const struct maxlogit_run *run, long i, long 
 int maxlogit_run_read(const struct maxlogit_run *run, const char *name, struct maxlogit_values *out,
                       struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   struct run_series s;
   *out = (struct maxlogit_values){.rows = 0};
@@ -161,6 +165,7 @@ int maxlogit_run_place(const struct maxlogit_run *of, const char *axis, long i, 
 int maxlogit_run_events(const struct maxlogit_run *run, struct maxlogit_event **out, long *count,
                         struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   struct run_event *events;
   *out = NULL;

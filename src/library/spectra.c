@@ -1,6 +1,7 @@
 /* spectra.c - maxlogit/spectra.h, by what records our own spectra */
 #include "maxlogit/spectra.h"
 #include <math.h>
+#include "base/c_locale.h"
 #include "base/memory.h"
 #include "base/error_export.h"
 #include "numerics/linalg.h"
@@ -23,6 +24,7 @@ static struct maxlogit_spectrum public_of(const struct spectrum *s)
 int maxlogit_head_spectra(const float *w, long heads, long size, long cols, struct maxlogit_spectrum *out,
                           struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(heads, heads, size, cols, &e);
   if (status) return error_export(error, status, &e);
@@ -45,6 +47,7 @@ int maxlogit_spectrum_of(const float *w, long rows, long cols, struct maxlogit_s
 int maxlogit_singular_values(const float *w, long rows, long cols, double *sigma,
                              struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(1, 1, rows, cols, &e);
   if (status) return error_export(error, status, &e);
@@ -57,6 +60,7 @@ int maxlogit_singular_values(const float *w, long rows, long cols, double *sigma
 int maxlogit_form_spectra(const float *w_q, long heads, const float *w_k, long kv_heads, long size, long cols,
                           struct maxlogit_spectrum *out, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(heads, kv_heads, size, cols, &e);
   if (status) return error_export(error, status, &e);
@@ -97,6 +101,7 @@ static int reaches(struct spectra *work, const float *w, long count, long size, 
 int maxlogit_form_bounds(const float *w_q, long heads, const float *w_k, long kv_heads, long size, long cols,
                          const double *gain, double scale, double *bound, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(heads, kv_heads, size, cols, &e);
   if (status) return error_export(error, status, &e);

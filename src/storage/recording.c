@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "base/error_export.h"
 #include "base/memory.h"
@@ -253,6 +254,7 @@ static int keep(struct maxlogit_recorder *m, struct error *e)
 int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
                          const struct maxlogit_record_options *options, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   const struct maxlogit_record_options *o = options ? options : &nothing;
   struct error e = {0};
   *out = NULL;
@@ -280,6 +282,7 @@ long maxlogit_record_last_step(const struct maxlogit_recorder *m)
 
 int maxlogit_record_snapshot(struct maxlogit_recorder *m, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   return error_export(error, m->whole ? STATUS_OK : write_file(m, "running", 0, &e), &e);
 }
@@ -293,6 +296,7 @@ void maxlogit_record_discard(struct maxlogit_recorder *m)
 
 int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   static const char *const states[] = {"finished", "stopped", "diverged"};
   struct error e = {0};
   int known = 0, status;
@@ -376,6 +380,7 @@ static int check_same(const struct recorder *r, const struct maxlogit_series *s,
 int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_series *s, int *number,
                            struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   *number = -1;
   int status = check_series(m->r, s, &e);
@@ -395,6 +400,7 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
 int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long size, const char *const *names,
                          struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check_axis(m->r, axis, size, &e);
   for (long i = 0; i < size && !status; i++)
@@ -429,6 +435,7 @@ static void put_values(struct recorder *r, int number, const double *values)
 int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *values, size_t count,
                         struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check_number(m->r, number, &e);
   if (status) return error_export(error, status, &e);
@@ -495,6 +502,7 @@ static int end_rows(struct maxlogit_recorder *m, long step, struct error *e)
 
 int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = settle(m, step, &e);
   if (!status) status = check_order(m->r, step, &e);
@@ -514,6 +522,7 @@ static long next_step(const struct maxlogit_block *block, int blocks, const long
 int maxlogit_record_blocks(struct maxlogit_recorder *m, const struct maxlogit_block *block, int blocks,
                            struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = STATUS_OK;
   for (int i = 0; i < blocks && !status; i++) status = check_number(m->r, block[i].number, &e);
@@ -535,6 +544,7 @@ int maxlogit_record_blocks(struct maxlogit_recorder *m, const struct maxlogit_bl
 int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *kind, int layer, int head,
                           double value, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check_name("kind of event", kind, &e);
   if (!status && strlen(kind) >= sizeof((struct event_record *)0)->kind)
@@ -547,6 +557,7 @@ int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *ki
 
 int maxlogit_record_note(struct maxlogit_recorder *m, const char *text, struct maxlogit_error *error)
 {
+  IN_C_LOCALE;
   struct error e = {0};
   char now[32];
   if (!*text || strlen(text) > NOTE_BYTES)

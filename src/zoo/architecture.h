@@ -8,9 +8,10 @@
 /* Before a projection (of its input) or after it (of queries, keys). */
 enum norm_kind {
   NORM_NONE,
-  NORM_RMS,          /* x / rms(x) * gain */
-  NORM_RMS_PLUS_ONE, /* x / rms(x) * (1 + gain) */
-  NORM_LAYER         /* (x - mean) / sd * gain + shift */
+  NORM_RMS,           /* x / rms(x) * gain */
+  NORM_RMS_PLUS_ONE,  /* x / rms(x) * (1 + gain) */
+  NORM_LAYER,         /* (x - mean) / sd * gain + shift */
+  NORM_LAYER_PLUS_ONE /* (x - mean) / sd * (1 + gain) + shift */
 };
 struct norm {
   enum norm_kind kind;
@@ -39,12 +40,14 @@ struct logit_part {
   struct projection q, k;
   enum rotary rotary;
   long rotary_size; /* n */
+  double stretch;   /* rotation multiplies queries and keys with 1 + stretch, too */
 };
 enum { MOST_PARTS = 2 };
 struct head_logits {
   int parts;
   struct logit_part part[MOST_PARTS];
-  double scale;
+  double scale; /* NaN: not known, hence no bound */
+  double clip;  /* queries and keys are clamped to +-clip; 0: are not */
 };
 
 struct family;
@@ -57,7 +60,8 @@ struct architecture {
   int (*head)(const struct architecture *, long layer, long head, struct head_logits *, struct error *);
   /* of families.c */
   const struct family *row;
-  int by_names; /* config.json names no family that is known */
+  int by_names;         /* config.json names no family that is known */
+  char unbounded[1024]; /* why there are no bounds on logits; "": there are */
   char prefix[256], root[256];
   long groups, head_dim, rope_dim;
   double scale;

@@ -14,8 +14,24 @@ enum layout {
   SEPARATE, /* q [H*Dh,D], k [G*Dh,D] */
   GATED,    /* q [H*2Dh,D]: of a head its queries, then its gate */
   FUSED,    /* one [H*3Dh,D]: of a head its queries, keys, values */
+  STACKED,  /* one [(H+2G)*Dh,D]: queries of all heads, then keys, then values */
   COLUMNS,  /* one [D,3D], stored as [in,out]: queries of all heads, keys, values */
   LATENT    /* MLA */
+};
+
+/* Norms of queries and keys. */
+enum norms_of {
+  OF_A_HEAD /* one gain for all heads */,
+  OF_EACH_HEAD /* each its own */,
+  OF_ALL /* together */
+};
+
+/* Layers that differ from the others: those of a list in config.json, else every n-th. */
+struct every {
+  const char *list; /* its entry for a layer: 0 or "full_attention" */
+  const char *key;  /* n */
+  long n;           /* without the key */
+  int no_rotation;  /* they do not rotate; 0: rope_scaling is for them alone */
 };
 
 struct family {
@@ -24,16 +40,22 @@ struct family {
   const char *has, *not ; /* names within a layer that it has, or must not have; "" : none */
   enum layout layout;
   const char *q, *k;  /* without ".weight" */
-  const char *before; /* the norm before, within the layer; NULL: none */
+  const char *before; /* the norm before, within the layer; NULL: none; "": one without weights */
   const char *first;  /* the norm before is that of the layer below; this one, from the root, for layer 0 */
   enum norm_kind norm;
   const char *q_norm, *k_norm; /* NULL: none */
-  int norm_all;                /* over all heads together */
+  enum norms_of norms_of;
+  const char *norms_if; /* key: whether there are norms of queries and keys */
   enum rotary rotary;
   const char *rotary_share; /* keys of config.json, each other's synonyms */
   double rotary_default;    /* share without such a key */
   const char *scale_key;    /* scale = value^-1/2 */
-  int hybrid;               /* layers without q are no softmax attention */
+  int scale_is_value;       /* scale = value */
+  const char *clip_key;     /* queries and keys are clamped to +-value */
+  const char *need;         /* a key without which transformers assumes a factor */
+  const char *harmless;     /* keys that look like factors, but leave the logits of attention alone */
+  struct every every;
+  int hybrid; /* layers without q are no softmax attention */
 };
 
 #define Q "self_attn.q_proj"
@@ -42,8 +64,12 @@ struct family {
 #define KN "self_attn.k_norm"
 #define IN "input_layernorm"
 #define PLAIN_ROPE .rotary = ROTARY_HALVES, .rotary_default = 1
+#define SHARED_ROPE(KIND, SHARE) \
+  .rotary = KIND, .rotary_share = "partial_rotary_factor", .rotary_default = SHARE
+#define SEPARATE_AFTER(NORM) .q = Q, .k = K, .before = IN, .norm = NORM
 
-/* The first row that fits is taken: those that need more names come first. */
+/* The first row that fits is taken: those that need more names come first. Rows after llama's whose names are its own
+   are found by model_type alone. */
 static const struct family rows[] = {
   {.name = "deepseek_v3",
    .help = "MLA: DeepSeek-V3, Kimi K2",
@@ -54,6 +80,7 @@ static const struct family rows[] = {
    .q = "self_attn.q_b_proj",
    .before = IN,
    .norm = NORM_RMS,
+   .harmless = "routed_scaling_factor",
    .rotary = ROTARY_INTERLEAVED},
   {.name = "moonlight",
    .help = "MLA without a query latent: Moonlight",
@@ -63,6 +90,7 @@ static const struct family rows[] = {
    .q = Q,
    .before = IN,
    .norm = NORM_RMS,
+   .harmless = "routed_scaling_factor",
    .rotary = ROTARY_INTERLEAVED},
   {.name = "gemma3",
    .help = "gain 1 + w, norms of queries and keys",
@@ -75,6 +103,8 @@ static const struct family rows[] = {
    .q_norm = QN,
    .k_norm = KN,
    .scale_key = "query_pre_attn_scalar",
+   .harmless = "attn_logit_softcapping final_logit_softcapping",
+   .every = {"layer_types", "sliding_window_pattern", 6, 0},
    PLAIN_ROPE},
   {.name = "gemma2",
    .help = "gain 1 + w, a cap on the logits (bounds are before it)",
@@ -86,6 +116,7 @@ static const struct family rows[] = {
    .before = IN,
    .norm = NORM_RMS_PLUS_ONE,
    .scale_key = "query_pre_attn_scalar",
+   .harmless = "attn_logit_softcapping final_logit_softcapping",
    PLAIN_ROPE},
   {.name = "qwen3_next",
    .help = "queries beside a gate, every fourth layer; gain 1 + w, norms of queries and keys",
@@ -98,9 +129,7 @@ static const struct family rows[] = {
    .norm = NORM_RMS_PLUS_ONE,
    .q_norm = QN,
    .k_norm = KN,
-   .rotary = ROTARY_HALVES,
-   .rotary_share = "partial_rotary_factor",
-   .rotary_default = 0.25,
+   SHARED_ROPE(ROTARY_HALVES, .25),
    .hybrid = 1},
   {.name = "qwen3",
    .help = "norms of queries and keys by head",
@@ -123,8 +152,14 @@ static const struct family rows[] = {
    .q_norm = QN,
    .k_norm = KN,
    .norm = NORM_RMS,
-   .norm_all = 1,
+   .norms_of = OF_ALL,
    PLAIN_ROPE},
+  {.name = "glm4",
+   .help = "GLM-4-0414: rotation of half of a head",
+   .types = "glm4",
+   .has = Q " " K " " IN " post_self_attn_layernorm",
+   SEPARATE_AFTER(NORM_RMS),
+   SHARED_ROPE(ROTARY_INTERLEAVED, .5)},
   {.name = "qwen2",
    .help = "as llama, with biases of queries and keys",
    .types = "qwen2 qwen2_moe",
@@ -145,6 +180,88 @@ static const struct family rows[] = {
    .before = IN,
    .norm = NORM_RMS,
    PLAIN_ROPE},
+  {.name = "gemma",
+   .help = "Gemma 1: gain 1 + w",
+   .types = "gemma",
+   .has = Q " " K " " IN,
+   .not = QN,
+   SEPARATE_AFTER(NORM_RMS_PLUS_ONE),
+   PLAIN_ROPE},
+  {.name = "granite",
+   .help = "a scale of its own (attention_multiplier)",
+   .types = "granite granitemoe",
+   .has = Q " " K " " IN,
+   .not = QN,
+   SEPARATE_AFTER(NORM_RMS),
+   .scale_key = "attention_multiplier",
+   .scale_is_value = 1,
+   .harmless = "embedding_multiplier logits_scaling residual_multiplier",
+   PLAIN_ROPE},
+  {.name = "smollm3",
+   .help = "every fourth layer without rotation",
+   .types = "smollm3",
+   .has = Q " " K " " IN,
+   .not = QN,
+   SEPARATE_AFTER(NORM_RMS),
+   .every = {"no_rope_layers", "no_rope_layer_interval", 4, 1},
+   PLAIN_ROPE},
+  {.name = "gpt_oss",
+   .help = "biases, YaRN; a sink is no logit of a key",
+   .types = "gpt_oss",
+   .has = Q " " K " " IN,
+   .not = QN,
+   SEPARATE_AFTER(NORM_RMS),
+   .need = "rope_parameters rope_scaling",
+   PLAIN_ROPE},
+  {.name = "nemotron",
+   .help = "LayerNorm of gain 1 + w",
+   .types = "nemotron",
+   .has = Q " " K " " IN,
+   .not = QN,
+   SEPARATE_AFTER(NORM_LAYER_PLUS_ONE),
+   SHARED_ROPE(ROTARY_HALVES, .5)},
+  {.name = "cohere",
+   .help = "LayerNorm; norms of queries and keys with use_qk_norm",
+   .types = "cohere",
+   .has = Q " " K " " IN,
+   SEPARATE_AFTER(NORM_LAYER),
+   .q_norm = QN,
+   .k_norm = KN,
+   .norms_of = OF_EACH_HEAD,
+   .norms_if = "use_qk_norm",
+   .harmless = "logit_scale",
+   .rotary = ROTARY_INTERLEAVED,
+   .rotary_default = 1},
+  {.name = "cohere2",
+   .help = "LayerNorm; layers of full attention without rotation",
+   .types = "cohere2",
+   .has = Q " " K " " IN,
+   .not = QN,
+   SEPARATE_AFTER(NORM_LAYER),
+   .harmless = "logit_scale",
+   .every = {"layer_types", "sliding_window_pattern", 4, 1},
+   .rotary = ROTARY_INTERLEAVED,
+   .rotary_default = 1},
+  {.name = "olmo",
+   .help = "OLMo 1: LayerNorm without weights, clamped queries and keys",
+   .types = "olmo",
+   .has = Q " " K,
+   .not = IN " " QN,
+   .q = Q,
+   .k = K,
+   .before = "",
+   .norm = NORM_LAYER,
+   .clip_key = "clip_qkv",
+   PLAIN_ROPE},
+  {.name = "phi3",
+   .help = "Phi 3 and 4: one matrix of queries, keys and values",
+   .types = "phi3",
+   .has = "self_attn.qkv_proj " IN,
+   .layout = STACKED,
+   .q = "self_attn.qkv_proj",
+   .before = IN,
+   .norm = NORM_RMS,
+   SHARED_ROPE(ROTARY_HALVES, 1)},
   {.name = "gpt_neox",
    .help = "Pythia, GPT-NeoX: LayerNorm, biases",
    .types = "gpt_neox",
@@ -163,7 +280,8 @@ static const struct family rows[] = {
    .layout = COLUMNS,
    .q = "attn.c_attn",
    .before = "ln_1",
-   .norm = NORM_LAYER},
+   .norm = NORM_LAYER,
+   .harmless = "scale_attn_weights scale_attn_by_inverse_layer_idx"},
   {.name = "bert",
    .help = "BERT, RoBERTa: not causal, the LayerNorm of the layer below",
    .types = "bert roberta",
@@ -332,20 +450,181 @@ static int wanted(const struct architecture *s, const char *names, const char *w
                    *weights_config_path(s->weights) ? weights_config_path(s->weights) : "config.json");
 }
 
-/* rope_scaling, or newer rope_parameters. */
-static const json_t *get_rope(const struct architecture *s, const char *name)
+/* --- factors of rotation (transformers' modeling_rope_utils) ------------------------------------------- */
+
+/* Is the layer one of those that differ? */
+static int is_every(const struct architecture *s, long layer)
 {
-  const json_t *value = json_object_get(get(s, "rope_scaling"), name);
-  return value ? value : json_object_get(get(s, "rope_parameters"), name);
+  const struct every *every = &s->row->every;
+  const json_t *entry = every->list ? json_array_get(get(s, every->list), (size_t)layer) : NULL,
+               *n = every->list ? get(s, every->key) : NULL;
+  long step = json_is_integer(n) && json_integer_value(n) > 0 ? (long)json_integer_value(n) : every->n;
+  if (!every->list) return 0;
+  if (json_is_string(entry)) return strcmp(json_string_value(entry), "full_attention") == 0;
+  if (json_is_number(entry)) return json_number_value(entry) == 0;
+  return (layer + 1) % step == 0;
 }
 
-/* What YaRN multiplies scores with where mscale_all_dim is given (DeepSeek-V3's code): m^2, m = .1 mscale ln f + 1. */
+static int rotates(const struct architecture *s, long layer)
+{
+  return s->row->rotary != ROTARY_NONE && !(s->row->every.no_rotation && is_every(s, layer));
+}
+
+static const json_t *rope_at_top(const struct architecture *s)
+{
+  const json_t *rope = get(s, "rope_scaling");
+  return json_is_object(rope) ? rope : get(s, "rope_parameters");
+}
+
+/* Of the layer: an object may have one for each type of layers. */
+static const json_t *rope_of(const struct architecture *s, long layer)
+{
+  const json_t *rope = rope_at_top(s), *type = json_array_get(get(s, "layer_types"), (size_t)layer), *own;
+  own = json_object_get(rope, json_is_string(type) ? json_string_value(type)
+                              : is_every(s, layer) ? "full_attention"
+                                                   : "sliding_attention");
+  if (own) return own;
+  return s->row->every.list && !s->row->every.no_rotation && !is_every(s, layer) ? NULL : rope;
+}
+
+static const char *rope_type(const json_t *rope)
+{
+  const json_t *type = json_object_get(rope, "rope_type");
+  if (!json_is_string(type)) type = json_object_get(rope, "type");
+  return json_is_string(type) ? json_string_value(type) : "default";
+}
+
+static double rope_number(const json_t *rope, const char *name)
+{
+  return json_number_value(json_object_get(rope, name));
+}
+
+static double yarn_mscale(double factor, double mscale)
+{
+  return factor <= 1 ? 1 : .1 * mscale * log(factor) + 1;
+}
+
+/* What rotation multiplies queries and keys with: attention_factor, else as YaRN and LongRoPE suggest. */
+static double rope_gain(const struct architecture *s, const json_t *rope)
+{
+  const char *type = rope_type(rope);
+  int is_long =
+    strcmp(type, "longrope") == 0 || (strcmp(s->row->name, "phi3") == 0 && strcmp(type, "default"));
+  if (!is_long && strcmp(type, "yarn") != 0) return 1;
+  const json_t *given = json_object_get(rope, "attention_factor");
+  if (json_is_number(given)) return json_number_value(given);
+  double most = json_number_value(get(s, "max_position_embeddings")),
+         first = json_number_value(get(s, "original_max_position_embeddings")),
+         factor = rope_number(rope, "factor"), mscale = rope_number(rope, "mscale"),
+         all = rope_number(rope, "mscale_all_dim");
+  if (first == 0) first = rope_number(rope, "original_max_position_embeddings");
+  if (first == 0) first = most;
+  if (factor == 0) factor = most / first; /* NaN, hence no bound, where neither is given */
+  if (is_long) return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(first));
+  return mscale != 0 && all != 0 ? yarn_mscale(factor, mscale) / yarn_mscale(factor, all)
+                                 : yarn_mscale(factor, 1);
+}
+
+/* What YaRN multiplies scores with where mscale_all_dim is given (transformers' yarn_apply_mscale): m^2. */
 static double yarn(const struct architecture *s)
 {
-  double all = json_number_value(get_rope(s, "mscale_all_dim")),
-         factor = json_number_value(get_rope(s, "factor"));
-  double m = all != 0 && factor > 1 ? 0.1 * all * log(factor) + 1 : 1;
+  const json_t *rope = rope_at_top(s);
+  double all = strcmp(rope_type(rope), "default") ? rope_number(rope, "mscale_all_dim") : 0,
+         m = all != 0 ? yarn_mscale(rope_number(rope, "factor"), all) : 1;
   return m * m;
+}
+
+static void set_rotation(const struct architecture *s, long layer, struct logit_part *part, long size)
+{
+  if (!rotates(s, layer)) return;
+  part->rotary = s->row->rotary;
+  part->rotary_size = size;
+  part->stretch = rope_gain(s, rope_of(s, layer)) - 1;
+}
+
+/* --- keys that could change logits --------------------------------------------------------------------- */
+
+static int is_word(const char *words, const char *word)
+{
+  return words && text_split(words, ' ', same_text, (void *)(size_t)word);
+}
+
+static int is_factor(const char *key)
+{
+  static const char *const parts[] = {
+    "scal", "multiplier", "factor", "softcap", "temperature", "alibi", "position_embedding_type"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strstr(key, parts[i])) return 1;
+  return 0;
+}
+
+static int is_neutral(const char *key, const json_t *value)
+{
+  if (strcmp(key, "position_embedding_type") == 0)
+    return json_is_string(value) && is_word("absolute rope rope_gptj", json_string_value(value));
+  return json_is_null(value) || json_is_false(value);
+}
+
+/* The first key of `object` that could change logits in a way that is not in the row; NULL: none. */
+static const char *unknown_in(const struct family *f, const json_t *object, const char *known)
+{
+  static const char *const everywhere = "rope_scaling rope_parameters initializer_factor temperature";
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)object, key, value)
+  {
+    if (!is_factor(key) || is_neutral(key, value) || is_word(everywhere, key) || is_word(known, key) ||
+        is_word(f->harmless, key) || is_word(f->scale_key, key) || is_word(f->rotary_share, key))
+      continue;
+    if (strcmp(key, "partial_rotary_factor") == 0 && json_number_value(value) == 1) continue;
+    return key;
+  }
+  return NULL;
+}
+
+static const char *unknown_in_rope(const struct family *f, const json_t *rope)
+{
+  static const char *const types = "default linear dynamic yarn longrope llama3";
+  static const char *const known = "factor attention_factor mscale mscale_all_dim short_factor long_factor "
+                                   "low_freq_factor high_freq_factor";
+  const char *key, *found = NULL;
+  json_t *value;
+  json_object_foreach((json_t *)rope, key, value) if (!found && json_is_object(value)) found =
+    unknown_in_rope(f, value);
+  if (found) return found;
+  if (!is_word(types, rope_type(rope)) &&
+      !(strcmp(f->name, "phi3") == 0 && strcmp(rope_type(rope), "su") == 0))
+    return "rope_type";
+  return unknown_in(f, rope, known);
+}
+
+/* Why there can be no bound on logits; "" where there can. */
+static void find_unbounded(struct architecture *s)
+{
+  const json_t *config = weights_config(s->weights), *inner = json_object_get(config, "text_config");
+  const char *key = NULL, *top = json_string_value(json_object_get(config, "model_type"));
+  char label[256];
+  if (s->by_names) {
+    snprintf(s->unbounded, sizeof s->unbounded,
+             "no model_type that is known; read as %s by the tensors' names, without bounds on logits "
+             "(--set=model_type=%s if it is one)",
+             s->family, s->family);
+    return;
+  }
+  if (s->row->need && !get(s, s->row->need)) key = s->row->need;
+  if (!key && is_type(s->row, top)) key = unknown_in(s->row, config, NULL);
+  if (!key) key = unknown_in(s->row, inner, NULL);
+  if (!key) key = unknown_in_rope(s->row, rope_at_top(s));
+  if (!key) return;
+  safetensors_label(key, label);
+  if (key == s->row->need)
+    snprintf(s->unbounded, sizeof s->unbounded,
+             "no bounds on logits: %s of config.json is missing, which family %s needs", label, s->family);
+  else
+    snprintf(s->unbounded, sizeof s->unbounded,
+             "no bounds on logits: %s of config.json could change them, and family %s has no rule for it "
+             "(--set=%s=null leaves it out)",
+             label, s->family, label);
 }
 
 static long length_of(const struct weight *w) { return (long)(w->rows * w->cols); }
@@ -367,7 +646,7 @@ static int read_heads(struct architecture *s, long outputs, long inputs, struct 
   int status = get_size(s, "num_attention_heads n_head", &s->heads, e);
   if (!status) status = get_size(s, "head_dim", &s->head_dim, e);
   if (status) return status;
-  if (s->row->q_norm && !s->row->norm_all && !s->head_dim) {
+  if (s->row->q_norm && s->row->norms_of == OF_A_HEAD && !s->head_dim) {
     place_of(s, s->layers - 1, place);
     const struct weight *norm = find_weight(s, place, s->row->q_norm);
     if (norm && length_of(norm) > 0) s->head_dim = length_of(norm);
@@ -404,19 +683,18 @@ static int read_scale(struct architecture *s, struct error *e)
   if (!(dim > 0))
     return error_set(e, STATUS_USAGE, "%s: %s: allowed: a number above 0", weights_config_path(s->weights),
                      s->row->scale_key);
-  s->scale = 1 / sqrt(dim);
+  s->scale = s->row->scale_is_value ? dim : 1 / sqrt(dim);
   if (s->row->layout == COLUMNS) {
     if (json_is_false(get(s, "scale_attn_weights"))) s->scale = 1;
     s->scale_by_layer = json_is_true(get(s, "scale_attn_by_inverse_layer_idx"));
   }
   value = s->row->rotary_share ? get(s, s->row->rotary_share) : NULL;
-  if (!value && s->row->rotary_share)
-    value = json_object_get(get(s, "rope_parameters"), "partial_rotary_factor");
+  if (!value && s->row->rotary_share) value = json_object_get(rope_at_top(s), "partial_rotary_factor");
   if (value) share = json_number_value(value);
   if (!(share >= 0 && share <= 1))
     return error_set(e, STATUS_USAGE, "%s: %s: allowed: a number from 0 to 1",
                      weights_config_path(s->weights), s->row->rotary_share);
-  s->rope_dim = s->row->rotary == ROTARY_NONE ? 0 : (long)(share * (double)s->head_dim) / 2 * 2;
+  s->rope_dim = s->row->rotary == ROTARY_NONE ? 0 : ((long)(share * (double)s->head_dim) + 1) / 2 * 2;
   return STATUS_OK;
 }
 
@@ -434,9 +712,9 @@ static int read_sizes(struct architecture *s, long last, struct error *e)
   int columns = s->row->layout == COLUMNS;
   status = read_heads(s, (long)(columns ? q->cols : q->rows), (long)(columns ? q->rows : q->cols), e);
   s->groups = s->heads;
-  if (!status && (s->row->layout == SEPARATE || s->row->layout == GATED)) {
+  if (!status && s->row->layout != FUSED && !columns) {
     status = get_size(s, "num_key_value_heads", &s->groups, e);
-    if (!status && !get(s, "num_key_value_heads")) {
+    if (!status && s->row->k && !get(s, "num_key_value_heads")) {
       const struct weight *k = find_weight(s, place, s->row->k);
       if (k && k->rows % s->head_dim == 0 && k->rows) s->groups = (long)(k->rows / s->head_dim);
     }
@@ -458,7 +736,7 @@ static int read_norm(const struct architecture *s, const char *place, const char
   int status = need(s, place, name, &out->gain, e);
   if (status) return status;
   if (length_of(out->gain) != size) return misfit(s, out->gain, ": as many numbers as its input", e);
-  if (kind != NORM_LAYER) return STATUS_OK;
+  if (kind == NORM_RMS || kind == NORM_RMS_PLUS_ONE) return STATUS_OK;
   out->shift = find_bias(s, place, name);
   if (out->shift && (status = weight_check(s->weights, out->shift, e))) return status;
   if (out->shift && length_of(out->shift) != size)
@@ -474,6 +752,10 @@ static int read_before(const struct architecture *s, long layer, long inputs, st
   place_of(s, layer, place);
   *out = (struct norm){NORM_NONE, NULL, NULL, 0, inputs};
   if (!s->row->before) return STATUS_OK;
+  if (!*s->row->before) {
+    out->kind = s->row->norm;
+    return STATUS_OK;
+  }
   if (!s->row->first) return read_norm(s, place, s->row->before, s->row->norm, inputs, out, e);
   if (layer == 0) return read_norm(s, s->root, s->row->first, s->row->norm, inputs, out, e);
   place_of(s, layer - 1, place);
@@ -494,11 +776,12 @@ static int read_bias(const struct architecture *s, const char *place, const char
 static int read_after(const struct architecture *s, const char *place, const char *name, long heads,
                       long head, struct projection *p, struct error *e)
 {
-  enum norm_kind kind = s->row->norm;
-  if (!name) return STATUS_OK;
-  long size = s->head_dim * (s->row->norm_all ? heads : 1);
-  int status = read_norm(s, place, name, kind, size, &p->after, e);
-  p->after.first = s->row->norm_all ? head * s->head_dim : 0;
+  enum norms_of of = s->row->norms_of;
+  if (!name || (s->row->norms_if && !json_is_true(get(s, s->row->norms_if)))) return STATUS_OK;
+  int status =
+    read_norm(s, place, name, s->row->norm, s->head_dim * (of == OF_A_HEAD ? 1 : heads), &p->after, e);
+  p->after.first = of == OF_A_HEAD ? 0 : head * s->head_dim;
+  if (of == OF_EACH_HEAD) p->after.size = s->head_dim;
   return status;
 }
 
@@ -510,12 +793,12 @@ static int read_plain(const struct architecture *s, const char *place, long laye
   struct logit_part *part = &out->part[0];
   struct projection *q = &part->q, *k = &part->k;
   const struct weight *wq, *wk;
-  int columns = f->layout == COLUMNS, fused = columns || f->layout == FUSED;
+  int columns = f->layout == COLUMNS, fused = columns || f->layout == FUSED || f->layout == STACKED;
   int status = need(s, place, f->q, &wq, e);
   if (!status) status = need(s, place, fused ? f->q : f->k, &wk, e);
   if (status) return status;
   if (f->layout == GATED) q_outputs *= 2;
-  if (fused) q_outputs *= 3;
+  if (fused) q_outputs += 2 * s->groups * dh;
   if ((columns ? wq->cols : wq->rows) != q_outputs || wq->cols < 1) {
     char text[128];
     snprintf(text, sizeof text, " of %ld: %ld %s", dh, q_outputs, columns ? "columns" : "rows");
@@ -531,12 +814,12 @@ static int read_plain(const struct architecture *s, const char *place, long laye
   *q = (struct projection){.name = "w_q", .weight = wq, .columns = columns, .rows = dh, .inputs = inputs};
   *k = (struct projection){.name = "w_k", .weight = wk, .columns = columns, .rows = dh, .inputs = inputs};
   q->first = head * dh * (f->layout == GATED ? 2 : f->layout == FUSED ? 3 : 1);
-  k->first = f->layout == FUSED ? (3 * head + 1) * dh : columns ? (s->heads + head) * dh : group * dh;
+  k->first = f->layout == FUSED ? (3 * head + 1) * dh : fused ? (s->heads + group) * dh : group * dh;
   part->name = "";
-  part->rotary = f->rotary;
-  part->rotary_size = s->rope_dim;
+  set_rotation(s, layer, part, s->rope_dim);
   out->parts = 1;
   out->scale = s->scale / (s->scale_by_layer ? (double)(layer + 1) : 1);
+  out->clip = f->clip_key ? json_number_value(get(s, f->clip_key)) : 0;
   status = read_before(s, layer, inputs, &q->before, e);
   k->before = q->before;
   if (!status) status = read_bias(s, place, f->q, q, e);
@@ -596,8 +879,9 @@ static int read_mla(const struct architecture *s, const char *place, long layer,
   *out = (struct head_logits){
     .parts = 2,
     .scale = s->scale,
-    .part = {{.name = "content", .q = qc, .k = kc},
-             {.name = "rotary", .q = qr, .k = kr, .rotary = s->row->rotary, .rotary_size = dr}}};
+    .part = {{.name = "content", .q = qc, .k = kc}, {.name = "rotary", .q = qr, .k = kr}}};
+  set_rotation(s, layer, &out->part[1], dr);
+  if (!status) status = read_bias(s, place, "self_attn.kv_a_proj_with_mqa", &out->part[1].k, e);
   return status;
 }
 
@@ -663,6 +947,8 @@ int architecture_open(struct architecture *s, const struct weights *w, int *know
   if (!status && (size_t)s->layers > weights_count(w))
     status = error_set(e, STATUS_USAGE, "%s: %ld layers, but only %zu tensors", weights_path(w), s->layers,
                        weights_count(w));
+  find_unbounded(s);
+  if (*s->unbounded) s->scale = NAN;
   /* every layer fits, so that nothing is found out in the middle */
   struct head_logits head;
   for (long l = 0; l < s->layers && !status; l++) status = read_head(s, l, s->heads - 1, &head, e);

@@ -62,13 +62,19 @@ static void read_gain(const struct norm *n, long count, double *out)
 {
   for (long i = 0; i < count; i++) out[i] = 1;
   if (n->gain) read_vector(n->gain, n->first, count, out);
-  if (n->kind == NORM_RMS_PLUS_ONE)
+  if (n->kind == NORM_RMS_PLUS_ONE || n->kind == NORM_LAYER_PLUS_ONE)
     for (long i = 0; i < count; i++) out[i] += 1;
 }
 
-/* The rows x [rows, width] with the norm before them and their bias. */
-static int read_reach(const struct head_work *w, const struct projection *p, long width, const real *x,
-                      real *a, double *c, struct reach *out, struct error *e)
+/* What rotation multiplies dimension i with. */
+static double stretch_of(const struct logit_part *part, long i)
+{
+  return part->rotary != ROTARY_NONE && i < part->rotary_size ? 1 + part->stretch : 1;
+}
+
+/* The rows x [rows, width] with the norm before them, their bias, and what rotation multiplies them with. */
+static int read_reach(const struct head_work *w, const struct logit_part *part, const struct projection *p,
+                      long width, real *x, real *a, double *c, struct reach *out, struct error *e)
 {
   const struct norm *n = &p->before;
   struct normed_rows rows = {.w = x,
@@ -77,12 +83,17 @@ static int read_reach(const struct head_work *w, const struct projection *p, lon
                              .ld = width,
                              .gain = w->gain,
                              .shift = n->shift ? w->shift : NULL,
-                             .centred = n->kind == NORM_LAYER,
+                             .centred = n->kind == NORM_LAYER || n->kind == NORM_LAYER_PLUS_ONE,
                              .length = n->kind ? sqrt((double)n->size) : INFINITY};
   read_gain(n, p->inputs, w->gain);
   if (n->shift) read_vector(n->shift, 0, p->inputs, w->shift);
   for (long i = 0; i < p->rows; i++) c[i] = 0;
   if (p->bias) read_vector(p->bias, p->first, p->rows, c);
+  for (long i = 0; i < p->rows; i++) {
+    double stretch = stretch_of(part, i);
+    c[i] *= stretch;
+    for (long j = 0; j < width; j++) x[i * width + j] = (real)(x[i * width + j] * stretch);
+  }
   return reach_of(w->spectra, SPECTRA_SVD, &rows, a, width, c, out, e);
 }
 
@@ -131,35 +142,19 @@ static double normed_length(const struct norm *n, const double *gain, long rows)
   return sqrt((double)n->size) * most;
 }
 
-static void bound_part(const struct head_work *w, const struct head_logits *in, int number, struct reach q,
-                       struct reach k, struct head_spectrum *h)
+static void read_after(const struct logit_part *part, const struct projection *p, double *gain,
+                       struct reach *out)
 {
-  const struct logit_part *part = &in->part[number];
-  const struct norm *q_norm = &part->q.after, *k_norm = &part->k.after;
-  char name[32];
-  long at = 0;
-  double s = fabs(in->scale);
-  if (q_norm->kind) {
-    read_gain(q_norm, part->q.rows, w->gain_q);
-    q = (struct reach){normed_length(q_norm, w->gain_q, part->q.rows), 0};
-  }
-  if (k_norm->kind) {
-    read_gain(k_norm, part->k.rows, w->gain_k);
-    k = (struct reach){normed_length(k_norm, w->gain_k, part->k.rows), 0};
-  }
-  if (q_norm->kind && k_norm->kind) {
-    double pair = largest_pair(w, part, &at);
-    snprintf(name, sizeof name, "gain %ld", at);
-    add_term(h, in->parts > 1 ? part->name : name,
-             s * sqrt((double)q_norm->size * (double)k_norm->size) * pair);
-  } else if (q_norm->kind || k_norm->kind || in->parts > 1) {
-    add_term(h, in->parts > 1 ? part->name : "weights", s * (q.weights + q.rest) * (k.weights + k.rest));
-  } else {
-    add_term(h, "weights", s * q.weights * k.weights);
-    if (q.rest != 0) add_term(h, "query bias", s * q.rest * k.weights);
-    if (k.rest != 0) add_term(h, "key bias", s * q.weights * k.rest);
-    if (q.rest != 0 && k.rest != 0) add_term(h, "biases", s * q.rest * k.rest);
-  }
+  if (!p->after.kind) return;
+  read_gain(&p->after, p->rows, gain);
+  for (long i = 0; i < p->rows; i++) gain[i] *= stretch_of(part, i);
+  *out = (struct reach){normed_length(&p->after, gain, p->rows), 0};
+}
+
+static void clip_reach(const struct logit_part *part, long rows, double clip, struct reach *out)
+{
+  double most = clip * sqrt((double)rows) * larger_of(1 + part->stretch, 1);
+  if (clip > 0 && !(out->weights + out->rest <= most)) *out = (struct reach){most, 0};
 }
 
 /* |a^T c| */
@@ -174,13 +169,60 @@ static double turned(const struct head_work *w, const real *a, const double *c, 
 }
 
 /* (A n + c_q) . (B m + c_k), term by term */
-static double still_part(const struct head_work *w, const struct logit_part *part, double form, long width)
+enum { TERM_WEIGHTS, TERM_QUERY_BIAS, TERM_KEY_BIAS, TERM_BIASES, TERMS };
+
+/* Norms of products: nothing turns between the two. */
+static int still_terms(const struct head_work *w, const struct head_logits *in, const struct logit_part *part,
+                       double form, long width, double x[TERMS])
 {
   double x_q = sqrt((double)part->q.before.size), x_k = sqrt((double)part->k.before.size), inner = 0;
-  if (part->q.after.kind || part->k.after.kind || !part->q.before.kind || !part->k.before.kind) return NAN;
+  if (part->q.after.kind || part->k.after.kind || !part->q.before.kind || !part->k.before.kind ||
+      in->clip > 0)
+    return 0;
   for (long i = 0; i < part->q.rows; i++) inner += w->c_q[i] * w->c_k[i];
-  return x_q * x_k * form + x_q * turned(w, w->a, w->c_k, part->q.rows, width) +
-         x_k * turned(w, w->b, w->c_q, part->q.rows, width) + fabs(inner);
+  x[TERM_WEIGHTS] = x_q * x_k * form;
+  x[TERM_QUERY_BIAS] = x_k * turned(w, w->b, w->c_q, part->q.rows, width);
+  x[TERM_KEY_BIAS] = x_q * turned(w, w->a, w->c_k, part->q.rows, width);
+  x[TERM_BIASES] = fabs(inner);
+  return 1;
+}
+
+/* Products of norms. */
+static void turned_terms(struct reach q, struct reach k, double x[TERMS])
+{
+  x[TERM_WEIGHTS] = q.weights * k.weights;
+  x[TERM_QUERY_BIAS] = q.rest != 0 ? q.rest * k.weights : 0;
+  x[TERM_KEY_BIAS] = k.rest != 0 ? q.weights * k.rest : 0;
+  x[TERM_BIASES] = q.rest * k.rest;
+}
+
+static void bound_part(const struct head_work *w, const struct head_logits *in, int number, struct reach q,
+                       struct reach k, double form, long width, struct head_spectrum *h)
+{
+  static const char *const names[TERMS] = {"weights", "query bias", "key bias", "biases"};
+  const struct logit_part *part = &in->part[number];
+  double s = fabs(in->scale), x[TERMS] = {0};
+  int still = still_terms(w, in, part, form, width, x);
+  double sum = x[TERM_WEIGHTS] + x[TERM_KEY_BIAS] + x[TERM_QUERY_BIAS] + x[TERM_BIASES];
+  h->still += still ? s * sum : NAN;
+  read_after(part, &part->q, w->gain_q, &q);
+  read_after(part, &part->k, w->gain_k, &k);
+  clip_reach(part, part->q.rows, in->clip, &q);
+  clip_reach(part, part->k.rows, in->clip, &k);
+  if (part->q.after.kind && part->k.after.kind) {
+    char name[32];
+    long at = 0;
+    double pair = largest_pair(w, part, &at);
+    snprintf(name, sizeof name, "gain %ld", at);
+    add_term(h, in->parts > 1 ? part->name : name,
+             s * sqrt((double)part->q.after.size * (double)part->k.after.size) * pair);
+  } else if (part->q.after.kind || part->k.after.kind || in->parts > 1) {
+    add_term(h, in->parts > 1 ? part->name : "weights", s * (q.weights + q.rest) * (k.weights + k.rest));
+  } else {
+    if (!still || part->rotary != ROTARY_NONE) turned_terms(q, k, x);
+    for (int i = 0; i < TERMS; i++)
+      if (i == TERM_WEIGHTS || x[i] != 0) add_term(h, names[i], s * x[i]);
+  }
 }
 
 /* --- a head -------------------------------------------------------------------------------------------- */
@@ -206,12 +248,11 @@ static int put_part(struct head_work *w, const struct head_logits *in, int numbe
   int status = spectrum_of(w->spectra, SPECTRA_SVD, w->q, rows, q->inputs, width, &out->q, e);
   if (!status) status = spectrum_of(w->spectra, SPECTRA_SVD, w->k, rows, k->inputs, width, &out->k, e);
   if (!status) status = spectrum_of_form(w->spectra, w->q, width, w->k, width, rows, width, &out->form, e);
-  if (!status) status = read_reach(w, q, width, w->q, w->a, w->c_q, &reach_q, e);
-  if (!status) status = read_reach(w, k, width, w->k, w->b, w->c_k, &reach_k, e);
+  if (!status) status = read_reach(w, part, q, width, w->q, w->a, w->c_q, &reach_q, e);
+  if (!status) status = read_reach(w, part, k, width, w->k, w->b, w->c_k, &reach_k, e);
   if (!status) status = spectrum_of_form(w->spectra, w->a, width, w->b, width, rows, width, &form, e);
   if (status) return status;
-  bound_part(w, in, number, reach_q, reach_k, h);
-  h->still += fabs(in->scale) * still_part(w, part, form.spectral_norm, width);
+  bound_part(w, in, number, reach_q, reach_k, form.spectral_norm, width, h);
   return STATUS_OK;
 }
 

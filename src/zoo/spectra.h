@@ -35,13 +35,15 @@ struct bound_term {
         (kexue.fm/archives/11126, with gains)
      b  with norms of both: s sqrt(n_q n_k) max over pairs that rotation turns of max|gain_q| max|gain_k|
      d  MLA: the sum over its parts
+     e  no rotation, no norms of queries and keys, one part: as still
+   Rotation multiplies with a factor of its own in some families (YaRN), which A, B, c and gains contain.
    still: no rotation between the two (the same position, or none at all): the norms of products instead of products
    of norms; NaN under norms of queries and keys. */
 struct head_spectrum {
   int parts; /* 0: no softmax attention here */
   struct part_spectrum part[MOST_PARTS];
-  double scale, bound, still;
-  int terms, largest; /* of the bound: its terms, and the largest of them */
+  double scale, bound, still; /* NaN: the formula could be wrong */
+  int terms, largest;         /* of the bound: its terms, and the largest of them */
   struct bound_term term[MOST_TERMS];
 };
 

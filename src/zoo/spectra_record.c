@@ -108,7 +108,8 @@ static void put_bounds(struct spectra_writing *w)
       "|c_q|) "
       "(sqrt(D)|B| + |c_k|), A and B the head's rows with the gain of the norm before, c the biases; mla: "
       "content and "
-      "rotary parts added; under norms of queries and keys from their gains alone (kexue.fm/archives/11126)");
+      "rotary parts added; under norms of queries and keys from their gains alone (kexue.fm/archives/11126); "
+      "where no head turns as attn/bound_still");
   for (long i = 0; i < heads; i++) w->values[i] = (float)s->head[i].still;
   put(w, "attn/bound_still", PER_HEAD, "bound on |logit| without a turn",
       "as attn/bound, between positions that rotation does not turn against each other: norms of products "

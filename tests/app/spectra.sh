@@ -90,7 +90,13 @@ refused 'KEY=VALUE' --set=12 "$others/llama"
 cp "$others/qwen2/model.safetensors" "$dir/cut/model.safetensors"
 refused 'num_attention_heads is wanted' "$dir/cut/model.safetensors"
 "$program" spectra --set=num_attention_heads=4 --set=head_dim=6 "$dir/cut" > "$dir/out" 2> "$dir/err" || fail "by names: $(cat "$dir/err")"
-grep -q 'read as qwen2 by the tensors' "$dir/err" || fail "by names: no warning"
+grep -q 'read as qwen2 by the tensors' "$dir/err" && test "$(grep -c . "$dir/err")" -eq 1 || fail "by names: no warning"
+grep -q '^l1h3 w_q ' "$dir/out" && ! grep -q '^# |logit|' "$dir/out" || fail "by names: a bound, or no spectra"
+"$program" spectra --json --set=logit_scale=2 "$others/llama" > "$dir/out" 2> "$dir/err" || fail "an unknown factor: $(cat "$dir/err")"
+grep -q 'no bounds on logits: logit_scale of config.json could change them' "$dir/err" && grep -q '"bound": "NaN"' "$dir/out" ||
+  fail "an unknown factor: $(cat "$dir/err")"
+"$program" spectra --set=logit_scale=2 "$others/llama" -o "$dir/unbounded.h5" > "$dir/out" 2> "$dir/err" || fail "-o without bounds"
+"$program" show "$dir/unbounded.h5" | grep -qi nan && fail "show of spectra without bounds: $("$program" show "$dir/unbounded.h5")"
 
 # our own checkpoint for other tools, and back
 small_run latent preset=muon model.attention=mla model.q_rank=8 train.steps=3 train.warmup=1

@@ -174,8 +174,12 @@ def terms_of(parts, scale):
             terms["gain %d" % i] = scale * np.sqrt(q.over * k.over) * best[i]
             still = np.nan
             continue
-        inner = norm2(a.T @ b) * dq * dk + dq * norm2(a.T @ ck) + dk * norm2(b.T @ cq) + abs(cq @ ck)
-        still += scale * inner
+        inner = {"weights": norm2(a.T @ b) * dq * dk, "query bias": dk * norm2(b.T @ cq), "key bias": dq * norm2(a.T @ ck),
+                 "biases": abs(cq @ ck)}
+        still += scale * sum(inner.values())
+        if not name and not rotary:
+            terms = {key: scale * value for key, value in inner.items()}
+            continue
         if name:
             terms[name] = scale * dq * norm2(a) * dk * norm2(b)
             continue

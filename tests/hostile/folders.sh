@@ -55,6 +55,30 @@ chmod 600 real/run.h5; ln -s real/run.h5 named.h5
 test "$(stat -c %a real/run.h5)" = 600 || fail "a private file is now of mode $(stat -c %a real/run.h5)"
 test "$(find . -name '*.tmp')" = '' || fail "left behind: $(find . -name '*.tmp')"
 
+# what replaces a private file has its mode, its owner and its attributes; nothing beside it is open to others, not even
+# for a moment: the program is killed at each call that reaches the disk, and at the end it is not
+rm -rf kept; mkdir kept first; cp real/run.h5 first/; cp -r real/run.ckpt first/; chmod -R go= first
+(umask 022; test "$(id -u)" != 0 || chown nobody first/run.h5)
+attribute() { python3 -c 'import os, sys
+if sys.argv[1] == "set": os.setxattr(sys.argv[2], "user.project", b"x")
+else: sys.exit(os.getxattr(sys.argv[2], "user.project") != b"x")' "$@" 2> /dev/null; }
+attribute set first/run.h5 && has_attributes=1 || { has_attributes=0; echo "no extended attributes here: not tried"; }
+owner=$(stat -c '%a %u' first/run.h5)
+umask 022
+for command in "note kept/run.h5 remark" "resume --quiet kept/run.h5 train.steps=9" "rerun --quiet kept/run.h5" "rerun --quiet kept/run.h5 -o kept/other.h5"; do
+  for k in 1 2 3 4 6 8 11 14 18 22 27 33 40 1000; do
+    rm -rf kept; cp -a first kept; rm -f kept/run.lock
+    # shellcheck disable=SC2086 # words
+    (MAXLOGIT_FAULT=io:$k:kill "$program" $command > out 2>&1); status=$?
+    open=$(find kept -type f -perm /066 ! -size 0)
+    test -z "$open" || { fail "$command, killed at call $k: others can read $open"; break; }
+    test "$(stat -c '%a %u' kept/run.h5)" = "$owner" || fail "$command, killed at $k: run.h5 is $(stat -c '%a %u' kept/run.h5), was $owner"
+    test $has_attributes = 0 || attribute get kept/run.h5 || fail "$command, killed at $k: its attributes are lost"
+    test $status -ne 0 || break
+  done
+  test $status -eq 0 || fail "$command: $(cat out)"
+done
+
 # pipes in place of files are refused at once, and the others of the folder are shown
 mkdir pipes; cp y.h5 pipes/; for name in p.h5 p.csv p.jsonl p.conf p.safetensors; do mkfifo pipes/$name; done
 pipe() { timeout 20 "$program" "$@" > out 2> err; status=$?; test $status -eq 1 || test $status -eq 2 && grep -q 'a named pipe' err || fail "$*: exit $status: $(cat err)"; }
@@ -94,8 +118,17 @@ PYTHONPATH=:. "$program" import events.out.tfevents.1.host -o z.h5 > out 2> err
 if command -v gnuplot > /dev/null; then
   "$program" plot ../y.h5 -o plain > out 2> err || fail "plot: $(cat err)"
   echo 'set terminal dumb; set title "mine"' > .gnuplot
-  HOME=$PWD GNUTERM=dumb GDFONTPATH=/nowhere GNUPLOT_LIB=. LC_ALL=de_DE.UTF-8 PATH=.:$PATH "$program" plot ../y.h5 -o mine > out 2> err || fail "plot: $(cat err)"
+  HOME=$PWD XDG_CONFIG_HOME=$PWD GNUTERM=dumb GDFONTPATH=/nowhere GNUPLOT_LIB=. GNUPLOT_DRIVER_DIR=. GNUPLOT_PS_DIR=. FIT_LIMIT=1 \
+    COLUMNS=40 LC_ALL=de_DE.UTF-8 LC_NUMERIC=de_DE.UTF-8 PATH=.:$PATH "$program" plot ../y.h5 -o mine > out 2> err || fail "plot: $(cat err)"
   diff -r plain mine > /dev/null || fail "the user's settings have changed a figure"
+  # what a child finds in its environment
+  mkdir fake && printf '#!/bin/sh\nenv > %s/found\n' "$PWD" > fake/gnuplot && chmod +x fake/gnuplot
+  long=GNUPLOT_$(printf %080d 7)
+  env "$long=1" GNUTERM=dumb GNUPLOT_DRIVER_DIR=. FIT_SCRIPT=x COLUMNS=40 LC_NUMERIC=de_DE.UTF-8 PYTHONSTARTUP=x PAGER=x \
+    PATH="$PWD/fake:$PATH" "$program" plot ../y.h5 --figure=loss -o none > out 2> err && fail "a gnuplot without output is a success"
+  grep -q 'it has drawn nothing' err || fail "a gnuplot without output: $(cat err)"
+  grep -E '^(GNU|FIT_|COLUMNS|LC_N|PYTHONSTARTUP|PAGER)' found && fail "a child has the user's settings"
+  grep -qx LC_ALL=C.UTF-8 found || fail "a child has another locale: $(cat found)"
 fi
 PATH=:.:$PATH "$program" doctor > /dev/null 2>&1
 test ! -e RAN || fail "a program of the current folder ran"

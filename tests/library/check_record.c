@@ -2,6 +2,7 @@
 #include <check.h>
 #include <hdf5.h>
 #include <hdf5_hl.h>
+#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -638,6 +639,67 @@ START_TEST(blocks_are_rows)
 }
 END_TEST
 
+/* --- a host program in another locale ------------------------------------------------------------------ */
+
+static char locales[FOLDER_PATH];
+
+/* A decimal comma, where localedef can make it. */
+static void enter_german(void)
+{
+  char command[128], half[8];
+  folder_make(locales);
+  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 > %s/log 2>&1", locales,
+           locales);
+  int failed = system(command);
+  setenv("LOCPATH", locales, 1);
+  if (failed || !setlocale(LC_ALL, "de_DE.UTF-8"))
+    puts("no localedef with de_DE here: the German locale was not tried");
+  else {
+    snprintf(half, sizeof half, "%.1f", .5);
+    ck_assert_str_eq(half, "0,5");
+  }
+}
+
+static void leave_german(void)
+{
+  setlocale(LC_ALL, "C");
+  unsetenv("LOCPATH");
+  folder_remove(locales);
+}
+
+static void *record_real(void *unused)
+{
+  struct maxlogit_recorder *r;
+  const char *path = at("real.h5");
+  double lr = 0;
+  OK(open_as(&r, path, MAXLOGIT_NEW));
+  OK(maxlogit_record_close(r, "finished", &e));
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  H5T_class_t class = H5T_NO_CLASS;
+  hsize_t dims[8];
+  size_t size;
+  ck_assert(H5LTget_attribute_info(file, "parameters", "train.lr", dims, &class, &size) >= 0);
+  ck_assert_int_eq(class, H5T_FLOAT); /* not a text */
+  ck_assert(H5LTget_attribute_double(file, "parameters", "train.lr", &lr) >= 0 && lr == .02);
+  H5Fclose(file);
+  return unused;
+}
+
+/* Of a thread, too; and the host keeps its locale. */
+START_TEST(reals_are_reals)
+{
+  pthread_t thread;
+  char before[8], after[8];
+  snprintf(before, sizeof before, "%.1f", .5);
+  ck_assert_int_eq(pthread_create(&thread, NULL, record_real, NULL), 0);
+  ck_assert_int_eq(pthread_join(thread, NULL), 0);
+  ck_assert_int_eq(remove(at("real.h5")), 0);
+  record_real(NULL);
+  snprintf(after, sizeof after, "%.1f", .5);
+  ck_assert_str_eq(before, after);
+}
+END_TEST
+
 static void enter_folder(void) { folder_make(folder); }
 static void leave_folder(void) { folder_remove(folder); }
 
@@ -660,7 +722,18 @@ int main(void)
   tcase_add_test(t, a_whole_recording_is_there_at_once);
   tcase_add_test(t, threads_have_their_own);
   tcase_add_test(t, blocks_are_rows);
+  tcase_add_test(t, reals_are_reals);
   suite_add_tcase(suite, t);
+  TCase *german = tcase_create("german");
+  tcase_set_timeout(german, 60);
+  tcase_add_unchecked_fixture(german, enter_german, leave_german);
+  tcase_add_checked_fixture(german, enter_folder, leave_folder);
+  tcase_add_test(german, what_is_recorded_is_read);
+  tcase_add_test(german, killed_recordings_go_on);
+  tcase_add_test(german, time_goes_on);
+  tcase_add_test(german, threads_have_their_own);
+  tcase_add_test(german, reals_are_reals);
+  suite_add_tcase(suite, german);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
   int failed = srunner_ntests_failed(runner);

@@ -201,6 +201,7 @@ START_TEST(by_names)
   ck_assert_msg(status == STATUS_OK && known, "%s", e.text);
   ck_assert_str_eq(architecture.family, family);
   ck_assert_int_eq(architecture.by_names, 1);
+  ck_assert(isnan(architecture.scale)); /* a guess has no bound */
   weights_close(w);
   weights_close(real_one);
   remove(path);
@@ -438,6 +439,89 @@ START_TEST(misfits)
   ck_assert_int_eq(architecture_open(&architecture, w, &known, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, c->why), "'%s' does not say '%s'", e.text, c->why);
   ck_assert(!known);
+  weights_close(w);
+}
+END_TEST
+
+/* --- factors -------------------------------------------------------------------------------------------- */
+
+#define YARN(MORE) "rope_scaling={\"rope_type\": \"yarn\", \"factor\": 8" MORE "}"
+/* A setting multiplies every bound of the family's checkpoint with a number, or leaves none: then the reason names
+   the key. */
+static const struct factor {
+  const char *family, *set;
+  double times;
+  const char *key;
+} factors[] = {
+  {"llama", YARN(""), 1.2079441541679836 * 1.2079441541679836, NULL},
+  {"llama", YARN(", \"attention_factor\": 0.5"), .25, NULL},
+  {"llama", YARN(", \"mscale\": 1, \"mscale_all_dim\": 1"), 1, NULL},
+  {"qwen3", YARN(""), 1.2079441541679836 * 1.2079441541679836, NULL},
+  {"qwen2",
+   "rope_parameters={\"type\": \"longrope\", \"factor\": 8, \"original_max_position_embeddings\": 64}", 1.5,
+   NULL},
+  {"llama", "rope_scaling={\"type\": \"linear\", \"factor\": 8}", 1, NULL},
+  {"llama", "attn_logit_softcapping=null", 1, NULL},
+  {"llama", "position_embedding_type=rope_gptj", 1, NULL},
+  {"llama", "a\033[2Jfactor=2", NAN, "a?[2Jfactor"},
+  {"llama", "attention_multiplier=2", NAN, "attention_multiplier"},
+  {"llama", "attn_temperature_tuning=true", NAN, "attn_temperature_tuning"},
+  {"llama", "rope_scaling={\"type\": \"mrope\"}", NAN, "rope_type"},
+  {"llama", YARN(", \"attn_factor\": 2"), NAN, "attn_factor"},
+  {"llama", "partial_rotary_factor=0.5", NAN, "partial_rotary_factor"},
+  {"llama", "model_type=gpt_oss", NAN, "rope_parameters"},
+  {"llama", "model_type=unheard_of", NAN, "--set=model_type=llama"},
+  {"bert", "position_embedding_type=relative_key", NAN, "position_embedding_type"},
+  {"deepseek_v3", "llama_4_scaling=1", NAN, "llama_4_scaling"},
+};
+
+START_TEST(factors_of_bounds)
+{
+  const struct factor *f = &factors[_i];
+  struct weights *w = opened(f->family, NULL);
+  struct architecture architecture;
+  struct checkpoint_spectra plain = spectra_in(w, &architecture, 1), s;
+  ck_assert_str_eq(architecture.unbounded, "");
+  ck_assert_int_eq(weights_set(w, f->set, NULL), STATUS_OK);
+  s = spectra_in(w, &architecture, 1);
+  ck_assert_int_eq(s.layers * s.heads, plain.layers * plain.heads);
+  for (long i = 0; i < s.layers * s.heads; i++) {
+    if (f->key)
+      ck_assert(isnan(s.head[i].bound) && isnan(s.head[i].still));
+    else
+      near(s.head[i].bound, f->times * plain.head[i].bound);
+    ck_assert_mem_eq(&s.head[i].part[0].form, &plain.head[i].part[0].form, sizeof(struct spectrum));
+  }
+  ck_assert_msg(!!f->key == !!*architecture.unbounded && strstr(architecture.unbounded, f->key ? f->key : ""),
+                "'%s'", architecture.unbounded);
+  checkpoint_spectra_free(&s);
+  checkpoint_spectra_free(&plain);
+  weights_close(w);
+}
+END_TEST
+
+/* Rows that share llama's names: a scale and gains of their own, and layers that do not rotate. */
+START_TEST(names_of_llama)
+{
+  struct weights *w = opened("llama", NULL);
+  struct architecture architecture;
+  struct checkpoint_spectra plain = spectra_in(w, &architecture, 1), s;
+  weights_set(w, "model_type=granite", NULL);
+  weights_set(w, "attention_multiplier=0.75", NULL);
+  s = spectra_in(w, &architecture, 1);
+  for (long i = 0; i < s.layers * s.heads; i++) near(s.head[i].bound, .75 * sqrt(6) * plain.head[i].bound);
+  checkpoint_spectra_free(&s);
+  weights_set(w, "attention_multiplier=null", NULL);
+  weights_set(w, "model_type=smollm3", NULL);
+  weights_set(w, "no_rope_layers=[1, 0]", NULL);
+  weights_set(w, YARN(""), NULL);
+  s = spectra_in(w, &architecture, 1);
+  for (long h = 0; h < s.heads; h++) {
+    near(s.head[h].bound, 1.2079441541679836 * 1.2079441541679836 * plain.head[h].bound);
+    near(s.head[s.heads + h].bound, plain.head[s.heads + h].still); /* rotation does not multiply, either */
+  }
+  checkpoint_spectra_free(&s);
+  checkpoint_spectra_free(&plain);
   weights_close(w);
 }
 END_TEST
@@ -691,6 +775,8 @@ int main(void)
   tcase_add_test(tests, normed_queries_and_keys);
   tcase_add_loop_test(tests, ways_of_a_matrix, 0, 5);
   tcase_add_loop_test(tests, misfits, 0, sizeof changes / sizeof *changes);
+  tcase_add_loop_test(tests, factors_of_bounds, 0, sizeof factors / sizeof *factors);
+  tcase_add_test(tests, names_of_llama);
   tcase_add_test(tests, missing_tensors);
   tcase_add_loop_test(tests, own_names, 0, OWN_CASES);
   tcase_add_loop_test(tests, bounds_of_a_run, 0, 4);

@@ -50,6 +50,7 @@ static int rerun(void *request, struct error *e)
   struct trainer *t = NULL;
   struct config *c = NULL;
   int series = 0;
+  file_keep_private(path);
   drive_catch_signals();
   if (use_ranks(e)) return e->status;
   const int has_files = comm_world(e)->rank == 0;

@@ -39,6 +39,7 @@ static int resume(void *request, struct error *e)
   const char *path = file_resolve(r->request.words.word[0], resolved);
   struct trainer *t = NULL;
   int over = 0;
+  file_keep_private(path);
   drive_catch_signals();
   if (use_ranks(e)) return e->status;
   int status = r->request.settings ? STATUS_OK : is_over(path, &over, e);

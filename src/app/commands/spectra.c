@@ -147,7 +147,7 @@ static void put_text(struct buffer *b, const struct subject *s, const struct che
   for (long i = 0; c->head && i < c->layers * c->heads; i++)
     for (int p = 0; p < c->head[i].parts; p++)
       text_part(b, width, i / c->heads, i % c->heads, &c->head[i].part[p]);
-  text_bounds(b, c);
+  if (!*s->architecture.unbounded) text_bounds(b, c);
   if (c->left_out)
     buffer_add(b, "# left out: %ld tensor%s of two dimensions whose numbers are whole\n", c->left_out,
                text_s(c->left_out));
@@ -264,9 +264,8 @@ static int open_subject(struct subject *s, const struct options *r, const char *
   int status = weights_open(&s->weights, path, r->config, e);
   for (int i = 0; i < r->set.count && !status; i++) status = weights_set(s->weights, r->set.word[i], e);
   if (!status) status = architecture_open(&s->architecture, s->weights, &s->has_heads, e);
-  if (!status && s->has_heads && s->architecture.by_names)
-    warning("%s: no model_type that is known; read as %s by the tensors' names", path,
-            s->architecture.family);
+  if (!status && s->has_heads && *s->architecture.unbounded)
+    warning("%s: %s", path, s->architecture.unbounded);
   return status;
 }
 
