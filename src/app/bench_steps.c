@@ -335,9 +335,9 @@ int bench_steps(const struct bench *b, struct error *e)
   if (!status)
     status = bench_plugins(b, "optimizer", "optimizers", "optimizer", "optimizer=adam", "adam",
                            json_object_get(all, "optimizers"), e);
-  if (!status && !all) printf("stabilisers, toy stack under muon, against none:\n");
+  if (!status && !all) printf("stabilizers, toy stack under muon, against none:\n");
   if (!status)
-    status = bench_plugins(b, "stabilizer", "stabilisers", "stabilizers", "optimizer=muon", "none",
+    status = bench_plugins(b, "stabilizer", "stabilizers", "stabilizers", "optimizer=muon", "none",
                            json_object_get(all, "stabilizers"), e);
   if (!status && !all)
     printf("8 experts, 2 active, against dense blocks of the same operations a token: passes alone, and "

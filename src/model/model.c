@@ -106,7 +106,7 @@ static const struct {
   unsigned flag;
   const char *what;
 } only_once[] = {{STABILIZER_CAPS, "cap the score"},
-                 {STABILIZER_NORMS_PARTS, "normalise the queries"},
+                 {STABILIZER_NORMS_PARTS, "normalize the queries"},
                  {STABILIZER_WEIGHS, "make weights of scores"}};
 
 static int check_pair(const struct stabilizer *a, const struct stabilizer *b, struct error *e)

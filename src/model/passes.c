@@ -290,7 +290,7 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
   if (decoding.refused) {
     model_program_free(mp);
     return error_set(e, STATUS_USAGE,
-                     "a stabiliser changes content keys in a way that a latent cache cannot "
+                     "a stabilizer changes content keys in a way that a latent cache cannot "
                      "follow; allowed: materialised");
   }
   mp->cached = decoding.cached;

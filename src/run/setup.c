@@ -98,7 +98,7 @@ static int init_model(struct trainer *t, struct model_options *m, struct error *
 const char *const memory_part_names[MEMORY_PARTS] = {
   [MEMORY_DATA] = "the data",
   [MEMORY_MODEL] = "weights, gradients and the report",
-  [MEMORY_UPDATES] = "the optimisers' states and updates",
+  [MEMORY_UPDATES] = "the optimizers' states and updates",
   [MEMORY_RECORD] = "what is recorded",
   [MEMORY_PASSES] = "the passes over a micro-batch",
 };

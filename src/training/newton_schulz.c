@@ -110,7 +110,7 @@ const struct ns_set ns_sets[NS_SETS] = {
      10,
      {KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, KELLER, {2, -1.5, 0.5}, {2, -1.5, 0.5}}},
   [NS_AOL] =
-    {"NVIDIA Emerging-Optimizers, AOL; with this normalisation it turns the sign of a matrix near rank one",
+    {"NVIDIA Emerging-Optimizers, AOL; with this normalization it turns the sign of a matrix near rank one",
      1,
      4,
      {2, 2},

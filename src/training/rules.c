@@ -71,7 +71,7 @@ static int set_optimizer(const struct patterns *p, const struct param *param, st
     const char *names[64];
     size_t count = 0;
     for (const struct optimizer *const *o = optimizers; *o && count < 64; o++) names[count++] = (*o)->name;
-    return refuse(p, "no optimiser is called", value, names, count);
+    return refuse(p, "no optimizer is called", value, names, count);
   }
   int matrix = param->value.rows > 1 && param->value.cols > 1;
   if (rule->optimizer->takes && !rule->optimizer->takes(param) && !matrix)
@@ -144,7 +144,7 @@ int updates_decide(struct updates *u, const char *optimizer, const struct overri
                    struct error *e)
 {
   const struct optimizer *standard = optimizer_find(optimizer);
-  if (!standard) return error_set(e, STATUS_USAGE, "optimizer: no optimiser is called \"%s\"", optimizer);
+  if (!standard) return error_set(e, STATUS_USAGE, "optimizer: no optimizer is called \"%s\"", optimizer);
   gather(u, standard);
   int status = apply_patterns(u, "override.optimizer", o->optimizer, 0, e);
   if (!status) status = apply_patterns(u, "override.lr", o->lr, offsetof(struct rule, lr), e);

@@ -20,7 +20,7 @@ static const struct command_option options[] = {
   FLAG(quick, 'q', "only toy and small, a second a comparison"),
   CHOICE(stack, 's', bench_stack_names, NULL, "only this stack; large and tiny: on a GPU"),
   WHOLE(runs, 'r', "N", "256", 1, INT_MAX, "on a GPU: at most so many runs together"),
-  FLAG(costs, 'c', "on a GPU: only attention by itself, and what maxima, recording and stabilisers cost"),
+  FLAG(costs, 'c', "on a GPU: only attention by itself, and what maxima, recording and stabilizers cost"),
   DECIMAL(seconds, 't', "SECONDS", "0", 1e-3, HUGE_VAL, "for each comparison, without it 1.5"),
   FLAG(products, 'p',
        "only the stacks' matrix products, shape by shape: ours against OpenBLAS; and both ways of "

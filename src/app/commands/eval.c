@@ -29,7 +29,7 @@ static const struct command_option options[] = {
   TEXT(context, 'c', "LIST", NULL,
        "contexts to evaluate at, as multiples of the trained one (default 1x,2x,4x; with --decode 1x)"),
   WHOLE(continue_, 's', "STEPS", "0", 0, 1e9,
-        "train so many steps at each context before evaluating, same optimiser, constant rate, fresh state"),
+        "train so many steps at each context before evaluating, same optimizer, constant rate, fresh state"),
   CHOICE(decode, 'd', forms, NULL,
          "the same text through a cache, against the training form: materialised (keys and "
          "values by head) or absorbed (mla: latents and the shared rotary key; with qk_norm, which is "

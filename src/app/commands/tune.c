@@ -428,7 +428,7 @@ const struct command command_tune = {
     "lists but for seeds): five values a factor 1.73 apart about the one that stands there, each on the same "
     "seeds, then more until the best of every arm is not at an end. Printed and drawn are all values with "
     "the best "
-    "and its neighbours; NAME.tuned.conf has the arms at their best, for maxlogit sweep, on the file's own "
+    "and its neighbors; NAME.tuned.conf has the arms at their best, for maxlogit sweep, on the file's own "
     "seeds.",
   .more = "maxlogit tune rates.conf --over train.lr --by val --seeds 6\n"
           "maxlogit tune rates.conf --over train.lr,train.weight_decay\n\n"

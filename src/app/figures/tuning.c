@@ -138,7 +138,7 @@ static int tuning_data(FILE *f, const struct figure_request *r, struct error *er
 
 const struct figure figure_tuning = {
   .name = "tuning",
-  .help = "a metric over a key that is tuned, with the best and its neighbours",
+  .help = "a metric over a key that is tuned, with the best and its neighbors",
   .data = tuning_data,
   .asked = "maxlogit tune",
 };

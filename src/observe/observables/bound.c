@@ -11,7 +11,7 @@ static const struct series series[] = {
    "|b_k|), A and B the head's rows of w_q and w_k "
    "with the gain of the RMSNorm before them, |A| their spectral norm; "
    "mla: content and rotary parts added (kexue.fm/archives/11126); what "
-   "maxlogit spectra calls attn/bound. NaN where a stabiliser changes queries, "
+   "maxlogit spectra calls attn/bound. NaN where a stabilizer changes queries, "
    "keys or weights on their way, and after "
    "the last update. Of the weights that made these logits, also under qk_clip.when = before",
    EVENT_NONE},

@@ -13,7 +13,7 @@ static const struct series series[] = {
             "mla), dM its "
             "change by the step's update to first order, learning rate included; decay, the tensors' own "
             "rates and what "
-            "stabilisers do afterwards apart. NaN after the last update"},
+            "stabilizers do afterwards apart. NaN after the last update"},
   [NORM] = {"drive/norm", PER_HEAD, AXIS_SPECTRA, "1", "norm of the update of w_q^T w_k",
             "Frobenius norm of dM of drive/gain"},
   [ALIGNMENT] = {"drive/alignment", PER_HEAD, AXIS_SPECTRA, "1", "alignment of the update of w_q^T w_k",

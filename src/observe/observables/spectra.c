@@ -17,7 +17,7 @@ static const struct {
   [WEIGHT] = {"weight", PER_TENSOR, "the weight, before the step's update",
               " (after a clip of qk_clip.when = before; experts as one matrix, one below the other)"},
   [UPDATE] = {"update", PER_TENSOR, "the step's update per unit learning rate, decay apart",
-              "; the tensor's own rate, with the factors of override.lr and of stabilisers"},
+              "; the tensor's own rate, with the factors of override.lr and of stabilizers"},
   [HEAD_Q] = {"head_q", PER_HEAD, "the head's rows of w_q (w_qc for mla)", ""},
   [HEAD_K] = {"head_k", PER_HEAD, "the rows of w_k (w_kc for mla) that serve the head", ""},
   [HEAD_FORM] = {"head_qk", PER_HEAD, "the head's bilinear form w_q^T w_k, [D,D], n = head size", ""},
