@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
-from maxlogit.importer._log import TEXT, Log, number_of, whole
+from maxlogit.importer._log import TEXT, Log, whole, with_suffix
 from maxlogit.importer._source import Source
 
 
@@ -72,9 +72,11 @@ class Format:
     folder: Optional[Callable[[str, Any], Optional[list[Log]]]] = None
 
 
-NUMBER = (
-    r"(?:np\.\w+\(|tensor\()?(?P<value>[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-    r"|[-+]?(?i:nan|inf(?:inity)?)\b|None\b|N/A)"
+_UNIT = r"(?:[nuµm]?s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|[KMGT]i?B|%)(?![\w/=:%])"
+NUMBER = (  # with a clock's time and days left out
+    r"(?:np\.\w+\(|tensor\(|\[+(?=[^\[\],]*\]))?(?P<value>[-+]?(?:(?:\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?![\d_])|\d+)"
+    r"(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?|None|N/A)(?![\w.]*[=:]))"
+    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|[^\s,;|()\[\]{{}}'\"<>]*)"
 )
 
 
@@ -89,7 +91,7 @@ class Lines:
         values: dict[str, Any] = {}
         for match in self.pair.finditer(text, begin):
             name = match["name"].strip()
-            number = number_of(match["value"])
+            number = with_suffix(match["value"], match["suffix"].rstrip(".:"))
             if name and number is not TEXT and number is not None:
                 values[self.names.get(name, name)] = number
         return values
