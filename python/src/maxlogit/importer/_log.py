@@ -67,7 +67,7 @@ def with_suffix(text: str, suffix: str) -> Any:
     if number is None or (not unit and number is not TEXT):
         return number
     if number is TEXT or unit not in UNITS:
-        return Unread(text + suffix) if text[-1].isdigit() or text[-1] == "." else TEXT
+        return Unread(text + suffix) if text[-1] in "0123456789." and unit[:1] != ":" else TEXT
     out = Quantity(number)
     out.unit = unit
     return out

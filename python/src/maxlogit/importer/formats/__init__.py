@@ -17,55 +17,46 @@ from maxlogit.importer.formats import (
     json_lines,
     llm_c,
     long_table,
-    maxtext,
     megatron,
     mlflow,
-    modded_nanogpt,
-    nanochat,
-    nanogpt,
-    nemo,
     numpy_arrays,
     olmo,
     other_lines,
     printed,
+    programs,
     tensorboard,
-    torchtitan,
     tqdm,
     trainer_state,
-    verl,
     wandb_chart,
 )
 from maxlogit.importer.formats._format import Format
 
 FORMATS: list[Format] = [
-    module.FORMAT
-    for module in (
-        tensorboard,
-        numpy_arrays,
-        mlflow,
-        clearml,
-        trainer_state,
-        json_lines,
-        wandb_chart,
-        aim,
-        long_table,
-        csv_table,
-        printed,
-        dictionaries,
-        nemo,
-        megatron,
-        tqdm,
-        modded_nanogpt,
-        verl,
-        maxtext,
-        torchtitan,
-        llm_c,
-        nanochat,
-        nanogpt,
-        olmo,
-        other_lines,
-    )
+    *(
+        module.FORMAT
+        for module in (
+            tensorboard,
+            numpy_arrays,
+            mlflow,
+            clearml,
+            trainer_state,
+            json_lines,
+            wandb_chart,
+            aim,
+            long_table,
+            csv_table,
+            printed,
+            dictionaries,
+            megatron,
+            tqdm,
+            llm_c,
+            olmo,
+        )
+    ),
+    *programs.FORMATS,
+    other_lines.FORMAT,
 ]
+_LINES = [*dict.fromkeys(format.line for format in FORMATS if format.line)]
 
 
 def _chosen(source: Source, name: str) -> Format:
@@ -81,7 +72,7 @@ def _chosen(source: Source, name: str) -> Format:
         len(fields) > 1 and any(field.strip('"') in STEP_NAMES for field in fields) and not re.search(r"\d\s|[:=]", first)
     ):
         return csv_table.FORMAT
-    if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, FORMATS):
+    if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, _LINES):
         return printed.FORMAT
     return csv_table.FORMAT
 
@@ -105,7 +96,7 @@ def read(path: str, options: Any) -> list[Log]:
     if format.reads:
         format.reads(source, log, options)
     elif format.line or format is printed.FORMAT:
-        printed.read_lines(source, log, [f for f in FORMATS if f.line and format in (f, printed.FORMAT)])
+        printed.read_lines(source, log, [format.line] if format.line else list(_LINES))
     else:
         csv_table.read_table(source, log, options, [f.table for f in FORMATS if f.table])
     return [log]

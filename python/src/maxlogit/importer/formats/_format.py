@@ -13,11 +13,18 @@ from maxlogit.importer._source import Source
 
 
 class Row(NamedTuple):
-    """Of a printed line: its step (None: unknown), values by name, what qualifies them."""
+    """Of a printed line: its step (None: unknown), values by name, what qualifies them; where its step is not that of the run,
+    the epoch, the place in it, how many there are, and whether they surely begin anew with it. `set`: an evaluation's."""
 
     step: Optional[int]
     values: Mapping[str, Any]
     prefix: str = ""
+    epoch: Optional[int] = None
+    at: Optional[int] = None
+    total: int = 0
+    within: bool = False
+    set: str = ""
+    line: int = 0
 
 
 class Layout(NamedTuple):
@@ -50,8 +57,13 @@ class Printed:
     bars: dict[int, int] = field(default_factory=dict)  # by their length
     total: int = 0  # of the training's bar
     step: Optional[int] = None
+    epoch: Optional[int] = None
     first_epoch: Optional[int] = None
+    rows: list[Row] = field(default_factory=list)  # that wait for the length of an epoch, and those behind them
     waiting: list[Waiting] = field(default_factory=list)
+
+
+Line = Callable[[str, Printed], Optional[Row]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ class Format:
     file: str = "train.log"
     knows: Optional[Callable[[Source], bool]] = None
     reads: Optional[Callable[[Source, Log, Any], None]] = None
-    line: Optional[Callable[[str, Printed], Optional[Row]]] = None
+    line: Optional[Line] = None
     table: Optional[Callable[[list[str]], Optional[Layout]]] = None
     folder: Optional[Callable[[str, Any], Optional[list[Log]]]] = None
 
