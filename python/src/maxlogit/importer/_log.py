@@ -261,6 +261,8 @@ class Log:
         self, step: int, values: Mapping[str, Any], prefix: str = "", run: str = "", line: int = 0, alone: bool = False
     ) -> None:
         """One row: values by name, nested or not."""
+        if step > 10**15:
+            raise self.error(f"step {step:.3g} is too large", line)
         self.order += 1
         for name, value in flat(values):
             number = value if isinstance(value, (float, Unread)) else numeric(value)

@@ -79,6 +79,13 @@ def _chosen(source: Source, name: str) -> Format:
 
 def read(path: str, options: Any) -> list[Log]:
     """What a file or a folder has; several logs where it has several that are distinguished by their names."""
+    try:
+        return _read(path, options)
+    except RecursionError:
+        raise UsageError(f"{path}: its values are nested too deep") from None
+
+
+def _read(path: str, options: Any) -> list[Log]:
     names = ["guess", *(format.name for format in FORMATS)]
     if options.form not in names:
         raise UsageError(f"import --form: '{options.form:.60}' is not one of {', '.join(names)}")

@@ -12,20 +12,20 @@ from maxlogit.importer.formats._format import NUMBER, Format, Printed, Row
 _MODE = r"(?:\s?\((?P<mode>train|val|valid|test|eval)\))?"
 _OPEN = r"[\s:=#\[(]{0,8}"
 _PERCENT = r"(?:\s{0,3}\(\s{0,3}[\d.]+\s?%\s?\))?"
-_PLACE = rf"[\])]?{_PERCENT}[\s,:|]{{0,8}}\[?\s{{0,8}}(?P<at>\d+)\s{{0,6}}/\s{{0,6}}(?P<total>\d+)(?![\d./]){_PERCENT}[\])]?"
+_PLACE = rf"[\])]?{_PERCENT}[\s,:|]{{0,8}}\[?\s{{0,8}}(?P<at>\d{{1,15}})\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}})(?![\d./]){_PERCENT}[\])]?"
 _EPOCHS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"^\s*\[(?P<epoch>\d+), +(?P<at>\d+)\](?=.*(?i:loss))",
-        r"(?<!\w)(?P<epoch>\d+)epoch:(?P<mode>\w+):(?:\d+-)?(?P<at>\d+)batch",
-        rf"(?i)(?<!\w)train:?\s{{1,6}}(?P<epoch>\d+)(?:/\d+)?(?=[\s(]{{1,4}}[\d\[]){_PLACE}",
-        rf"(?i)(?<![\w./])ep(?:och)?{_MODE}\.?{_OPEN}(?P<epoch>\d+)(?!\d|\.\d|%)(?:\s?/\s?\d+(?=[\])\s,:|]|$))?(?:{_PLACE})?[\])]?",
+        r"^\s*\[(?P<epoch>\d{1,15}), +(?P<at>\d{1,15})\](?=.*(?i:loss))",
+        r"(?<!\w)(?P<epoch>\d{1,15})epoch:(?P<mode>\w+):(?:\d+-)?(?P<at>\d{1,15})batch",
+        rf"(?i)(?<!\w)train:?\s{{1,6}}(?P<epoch>\d{{1,15}})(?:/\d+)?(?=[\s(]{{1,4}}[\d\[]){_PLACE}",
+        rf"(?i)(?<![\w./])ep(?:och)?{_MODE}\.?{_OPEN}(?P<epoch>\d{{1,15}})(?!\d|\.\d|%)(?:\s?/\s?\d+(?=[\])\s,:|]|$))?(?:{_PLACE})?[\])]?",
     )
 )
-_BAR = re.compile(r"^\s*(?P<at>\d+)/(?P<total>\d+) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
+_BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
 _STEP = re.compile(
     r"(?i)(?<![\w/.-])(?:(?!num_|global|acc_)(?P<before>[a-z]+)[ _-])?(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|"
-    rf"batch)s?{_MODE}(?![\w/]){_OPEN}(?P<at>\d+)(?!\d|\.\d|[KMGkms%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d+))?{_PERCENT}\]?"
+    rf"batch)s?{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
 )
 _RANKS = ("batch", "up.", "update", "iter", "iteration", "step", "acc_iter", "num_update", "globalstep")
 _NUMBER_OF = set(  # before "steps": how many, not which
