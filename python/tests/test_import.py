@@ -212,7 +212,7 @@ class Formats(Importing):
         np.savez("bad.npz", x=np.complex64([1]))
         self.refused("x: numbers of type complex64", "bad.npz")
         np.savez("bad.npz", x=np.array([{}], dtype=object))
-        self.refused("x: cannot be read: Object arrays", "bad.npz")
+        self.refused("x: numbers of type object", "bad.npz")
         data = Path("a.npz").read_bytes()
         self.refused("no file of numpy.savez", self.write("bad.npz", data[:200]))
         huge = io.BytesIO()
@@ -220,7 +220,7 @@ class Formats(Importing):
         self.refused("cannot be read", self.write("bad.npy", huge.getvalue() + bytes(16)))
         parts = data.split(b"PK\x01\x02")  # each entry of the central directory states nearly 4 GiB
         parts = [parts[0]] + [part[:20] + struct.pack("<I", (1 << 32) - 4096) + part[24:] for part in parts[1:] * 40]
-        self.refused("larger than memory|no file of numpy", self.write("bad.npz", b"PK\x01\x02".join(parts)))
+        self.refused("larger than 1 GiB|no file of numpy", self.write("bad.npz", b"PK\x01\x02".join(parts)))
 
     def test_mlflow_runs(self):
         mlflow = next(format for format in FORMATS if format.name == "mlflow")

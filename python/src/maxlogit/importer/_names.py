@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from maxlogit._library import UsageError
@@ -48,7 +48,7 @@ class Rule:
     series: str
     letters: str
     pattern: str
-    used: bool = field(default=False)
+    used: int = 0
 
     def fits(self, name: str) -> Optional[tuple[int, ...]]:
         """The places that a name has."""
@@ -57,7 +57,7 @@ class Rule:
         match = re.fullmatch(regex, name)
         if not match:
             return None
-        self.used = True
+        self.used += 1
         return tuple(int(match[letter]) for letter in self.letters)
 
 
@@ -162,7 +162,7 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
     lists = ":l{l}h{h}"[: 5 * list_axes - list_axes // 2]
     for rule in rules:
         if list_axes and rule.pattern in (full + lists, full):
-            rule.used = True
+            rule.used += 1
             letters = rule.letters or "lh"[:list_axes]
             return None if rule.series == "-" else Place(rule.series, full + lists, letters, (), rule.series)
         at = rule.fits(full)

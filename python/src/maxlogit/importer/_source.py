@@ -41,6 +41,11 @@ _REFUSED = (
 )
 
 
+def shown(text: str) -> str:
+    """Without what cannot be printed or written: control characters, bytes that are no UTF-8."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
 def check_memory(size: float, path: str) -> None:
     """What is read takes about four times its size."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -47,16 +47,16 @@ FORMATS: list[Format] = [
             csv_table,
             printed,
             dictionaries,
-            megatron,
             tqdm,
             llm_c,
             olmo,
+            megatron,
         )
     ),
     *programs.FORMATS,
     other_lines.FORMAT,
 ]
-_LINES = [*dict.fromkeys(format.line for format in FORMATS if format.line)]
+_LINES = [format.line for format in FORMATS[: FORMATS.index(megatron.FORMAT) + 1] if format.line]  # the last takes any line
 
 
 def _chosen(source: Source, name: str) -> Format:

@@ -45,7 +45,7 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(source.data)) as file:
             size = sum(entry.file_size for entry in file.infolist())
             if size > MOST_EXPANDED and size > 2 * len(source.data):
-                raise log.error(f"its arrays are larger than {MOST_EXPANDED >> 30} GiB, the most for compressed ones: numpy.savez")
+                raise log.error(f"its arrays are larger than {MOST_EXPANDED >> 30} GiB, the most for compressed ones: numpy.savez writes others")
             check_memory(size, log.path)
             return {name[:-4]: _array(file.read(name), name[:-4], log) for name in file.namelist() if name.endswith(".npy")}
     except UsageError:

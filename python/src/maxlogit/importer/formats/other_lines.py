@@ -46,7 +46,7 @@ _RATE = re.compile(r"(?i)(?:lr|learning.rate|grad.?norm)$")
 _LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 
 
-def _pairs(text: str) -> tuple[dict[str, Any], str]:
+def pairs(text: str) -> tuple[dict[str, Any], str]:
     """Values by name, and what is left of the text."""
     values: dict[str, Any] = {}
     rest = text
@@ -97,9 +97,9 @@ def line(line: str, state: Printed) -> Optional[Row]:
         return None
     values: dict[str, Any] = {}
     for name, inside in _GROUP.findall(rest):
-        found, _ = _pairs(inside)
+        found, _ = pairs(inside)
         values.update((f"{name}/{key}", x) for key, x in found.items())
-    found, rest = _pairs(_GROUP.sub("|", rest))
+    found, rest = pairs(_GROUP.sub("|", rest))
     values.update(found)
     begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
     if not begins and not any(_LOSS.search(name) or (_RATE.search(name) and row.at is not None) for name in values):

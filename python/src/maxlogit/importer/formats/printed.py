@@ -43,7 +43,7 @@ def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
             row = format(line, state)
             if row is None:
                 continue
-            if i:  # the next line is probably of the same
+            if 0 < i < len(formats) - 1:  # the next line is probably of the same; the last format would take those of others
                 formats.insert(0, formats.pop(i))
             row = row._replace(prefix="/".join(part for part in (row.prefix, rank) if part), line=number)
             if row.step is None and row.epoch is None:
