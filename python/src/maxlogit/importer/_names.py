@@ -28,6 +28,12 @@ _SERIES = {
 }
 ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias in names.split()}
 
+# A letter with its number is a place beside another one (l0.h1, l0h1), behind a colon (:l0), or alone between separators in a
+# name of attention: the 1 of l1_loss, loss/l1 and mlp_l1 is none.
+_SURE = r"(?<![A-Za-z0-9])[lhe]\d+[._/-]?[lhe]\d+(?![A-Za-z0-9])|(?<=:)[lhe]\d+(?![A-Za-z0-9])"
+_LETTERS = (re.compile(_SURE), re.compile(_SURE + r"|(?<![A-Za-z0-9_])[lhe]\d+(?![A-Za-z0-9_])"))
+_OF_ATTENTION = re.compile(r"(?i)logit|att(?:ention|n)(?![a-z])")
+
 
 @dataclass
 class Place:
@@ -126,10 +132,14 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
     """Numbers of layers, heads and experts: behind such a word, or, behind a layer's, the one that follows something of
     attention or stands behind a max logit. Each (letter, begin, end)."""
     found: dict[bool, tuple[str, int, int]] = {}  # a layer, something else
+    letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
     for match in re.finditer(r"[0-9]+", name):
         word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", name[: match.start()])[1].lower()  # type: ignore[index]
         letter = next((letter for letter, words in _WORDS.items() if word in words), "")
+        glued = len(word) == 1 and name[match.start() - 1].isalpha()
+        if glued and not any(begin < match.start() < end for begin, end in letters):
+            letter = ""
         follows = bool(re.fullmatch(r"[._/\-]", name[end_before : match.start()]))  # directly behind a layer's
         last = match.end() == len(name) and word in ("logit", "logits")
         if letter == "h" and word == "h" and True not in found and "." in name:
