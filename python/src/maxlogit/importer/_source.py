@@ -112,8 +112,8 @@ class Source:
                 check_memory(found.st_size, path)
                 with open(path, "rb") as file:
                     data = file.read()
-        except (OSError, ValueError) as problem:
-            raise UsageError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}") from None
+        except OSError as problem:
+            raise UsageError(f"cannot read {path}: {problem.strerror}") from None
         self.data = _expanded(data, path)
         if self.data is not data and self.name.endswith(_ENDS):
             self.name = os.path.splitext(self.name)[0]
