@@ -329,8 +329,10 @@ class Log:
             column.settle()
         if not any(len(column.steps) for column in self.columns.values()):
             where = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
-            hint = "; --step NAME says what steps are called" if self.skipped else ""
-            raise self.error(f"no number with a step {where}{hint}" if self.lines else f"no number {where}{hint}")
+            need = "a line needs a step or an epoch, and NAME=NUMBER or NAME: NUMBER, a loss among them"
+            hint = "--step NAME says what steps are called" if self.skipped else need if self.lines else ""
+            what = "no number with a step" if self.lines else "no number"
+            raise self.error(f"{what} {where}" + (f"; {hint}" if hint else ""))
         if not self.keep_later:
             self._drop_abandoned()
         twice = [(column.sort(), column.full) for column in self.columns.values() if len(column.steps)]

@@ -26,7 +26,7 @@ _SERIES = {
     "grad_norm": "grad-norm gradient_norm train/grad_norm optim/total_grad_norm learning/grad_norm gradient-norm "
     "global_grad_norm actor/grad_norm",
 }
-ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias in names.split()}
+ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias in [series, *names.split()]}
 
 # A letter with its number is a place beside another one (l0.h1, l0h1), behind a colon (:l0), or alone between separators in a
 # name of attention: the 1 of l1_loss, loss/l1 and mlp_l1 is none.

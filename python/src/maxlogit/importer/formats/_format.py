@@ -59,6 +59,7 @@ class Printed:
     step: Optional[int] = None
     epoch: Optional[int] = None
     first_epoch: Optional[int] = None
+    last: Optional[int] = None  # the step of the last row before these
     rows: list[Row] = field(default_factory=list)  # that wait for the length of an epoch, and those behind them
     waiting: list[Waiting] = field(default_factory=list)
 
@@ -88,7 +89,7 @@ _UNIT = r"(?:[nuµm]?s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|[KMGT]i?B|
 NUMBER = (  # with a clock's time and days left out
     r"(?:np\.\w+\(|tensor\(|\[+(?=[^\[\],]*\]))?(?P<value>[-+]?(?:(?:\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?![\d_])|\d+)"
     r"(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?|None|N/A)(?![\w.]*[=:]))"
-    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|[^\s,;|()\[\]{{}}'\"<>]*)"
+    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
 )
 
 

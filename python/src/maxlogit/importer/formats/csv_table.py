@@ -43,7 +43,7 @@ class _Header:
                 self._read(line[2 if line[0] == "#" else 0 :].strip("\r\n"))
                 break
         if not self.names:
-            raise log.error("no line")
+            raise log.error("no line of names" + ("" if source.text.strip() else ": the file is empty"))
         self.layout = next((layout for layout in (table(self.names) for table in tables) if layout), self._wide(units))
         for column in self.layout.columns:
             unit = column and units.get(re.sub(r":[lhe0-9]+$", "", column[1]))

@@ -32,7 +32,7 @@ def _array(data: bytes, name: str, log: Log) -> Any:
     if len(shape) > 3:
         raise log.error(f"{name}: more than 3 axes")
     count = math.prod(shape)
-    if min(shape, default=1) < 0 or count * dtype.itemsize > len(data) - file.tell():
+    if any(not 0 <= n <= len(data) for n in shape) or count * dtype.itemsize > len(data) - file.tell():
         raise log.error(f"{name}: cannot be read: {count} numbers are stated, and the file has fewer bytes")
     return np.frombuffer(data, dtype, count, file.tell()).reshape(shape, order="F" if fortran else "C").astype(np.float64)
 

@@ -25,13 +25,14 @@ _EPOCHS = tuple(
 _BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
 _STEP = re.compile(
     r"(?i)(?<![\w/.-])(?:(?!num_|global|acc_)(?P<before>[a-z]+)[ _-])?(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|"
-    rf"batch)s?{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
+    rf"batch)(?P<many>s?){_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
 )
 _RANKS = ("batch", "up.", "update", "iter", "iteration", "step", "acc_iter", "num_update", "globalstep")
-_NUMBER_OF = set(  # before "steps": how many, not which
-    "per max total num number of warmup every each log logging save saving eval skipped nan accumulation decay remaining "
+_NUMBER_OF = set(  # before "step": how many, not which
+    "per max total num number of warmup every each log logging save saving skipped nan accumulation decay remaining "
     "time by sampling inference denoising gradient min last best".split()
 )
+_MANY = {*_NUMBER_OF, "eval", "evaluation", "val", "validation", "test"}
 _WORD = r"[A-Za-z_][\w/.@-]{0,95}"
 _NAME = rf"(?P<name>{_WORD}(?: {_WORD}){{0,3}}"
 _PAIRS = (
@@ -76,7 +77,7 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
         row = Row(None, {}, found.get("mode") or "", epoch=state.epoch if bar else int(found["epoch"]), within=at is not None)
         row = row._replace(at=at and int(at), total=int(total or 0))
         line = f"{line[: place.start()]}|{line[place.end() :]}"
-    steps = [match for match in _STEP.finditer(line) if (match["before"] or "").lower() not in _NUMBER_OF]
+    steps = [m for m in _STEP.finditer(line) if (m["before"] or "").lower() not in (_MANY if m["many"] else _NUMBER_OF)]
     best = max(steps, key=lambda match: _rank(match["word"]), default=None)
     if best and (row or _rank(best["word"])):
         whole = _rank(best["word"]) > _RANKS.index("step")
@@ -137,7 +138,7 @@ def settle(rows: list[Row], state: Printed) -> list[Row]:
         if more or begin or log.step_found:
             log.say(f"steps count through epochs of {length} steps{more}{begin}")
         log.step_found = f"(epochs of {length})"
-    out, last = [], None
+    out, last = [], state.last
     for row in rows:
         step = row.step
         if step is None and row.epoch is not None:

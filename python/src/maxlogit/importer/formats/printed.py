@@ -51,6 +51,7 @@ def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
             elif row.step is None or state.rows:
                 state.rows.append(row)
             else:
+                state.last = row.step
                 _put(row, log)
             break
     if re.search(r"[\d.eE+-]\Z", source.text):
