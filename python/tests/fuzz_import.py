@@ -9,7 +9,6 @@ import contextlib
 import gzip
 import io
 import lzma
-import os
 import random
 import resource
 import shutil
@@ -27,16 +26,109 @@ from maxlogit.importer import main
 from maxlogit.importer.formats import FORMATS
 
 MOST_SECONDS, MOST_BYTES = 20, 3 << 30
-WORDS = (
-    "nan -inf 1e999 -1 0 00 1.5 9999999999999999 18446744073709551616 1_000 1,234 0,5 900K 12.5s 85% 3.2GiB 7qx \0 \xff \u2028 é \" ' "
-    "\"\"\" {' {\" [[[[ ]] } () \\ \\u0000 \\ud800 \r \b \x1b[31m \ufeff | , ; : = - # step loss epoch Epoch [1/2] iteration "
-    "global_step layers.3.h.7 l1_loss max_logit:l0h1 rank1 [rank0]: {'loss': 1.5} {\"step\":3} 5/50[00:10<01:30,2.0s/it] NaN null "
-    "None True tensor(2.) np.float64(1) step\\n a/b/../c /etc/passwd version https://git-lfs <html> %| it/s val test PK\x03\x04"
-).split(" ")
-OPTIONS = (
-    "--keep-later --step=loss --step=x --decimal=, --map=-=loss --map=x=loss --map=a[l]=layers.{l}.max_logit --unit=loss=bit "
-    "--tag=log=a --set=a=b --form=lines --form=csv --form=jsonl --form=printed --form=npz --form=long --form=tensorboard"
-).split(" ")
+WORDS = [
+    *(
+        "nan",
+        "-inf",
+        "1e999",
+        "-1",
+        "0",
+        "00",
+        "1.5",
+        "9999999999999999",
+        "18446744073709551616",
+        "1_000",
+        "1,234",
+        "0,5",
+        "7qx",
+    ),
+    *(
+        "900K",
+        "12.5s",
+        "85%",
+        "3.2GiB",
+        "\0",
+        "\xff",
+        "\u2028",
+        "é",
+        '"',
+        "'",
+        '"""',
+        "{'",
+        '{"',
+        "[[[[",
+        "]",
+        "}",
+        "(",
+        ")",
+        "\\",
+    ),
+    *(
+        "\\u0000",
+        "\\ud800",
+        "\r",
+        "\b",
+        "\x1b[31m",
+        "\ufeff",
+        "|",
+        ",",
+        ";",
+        ":",
+        "=",
+        "-",
+        "#",
+        "step",
+        "loss",
+        "epoch",
+        "Epoch [1/2]",
+    ),
+    *(
+        "iteration",
+        "global_step",
+        "layers.3.h.7",
+        "l1_loss",
+        "max_logit:l0h1",
+        "rank1",
+        "[rank0]:",
+        "{'loss': 1.5}",
+        '{"step":3}',
+    ),
+    *(
+        "5/50 [00:10<01:30, 2.0s/it]",
+        "NaN",
+        "null",
+        "None",
+        "True",
+        "tensor(2.)",
+        "np.float64(1)",
+        "step\n",
+        "a/b/../c",
+        "<html>",
+    ),
+    *("version https://git-lfs", "%|", "it/s", "val", "test", "PK\x03\x04", " ", "\t", "\n"),
+]
+OPTIONS = [
+    *(
+        "--keep-later",
+        "--step=loss",
+        "--step=x",
+        "--decimal=,",
+        "--map=-=loss",
+        "--map=x=loss",
+        "--map=a[l]=layers.{l}.max_logit",
+    ),
+    *(
+        "--unit=loss=bit",
+        "--tag=log=a",
+        "--set=a=b",
+        "--form=lines",
+        "--form=csv",
+        "--form=jsonl",
+        "--form=printed",
+        "--form=npz",
+    ),
+    *("--form=long", "--form=tensorboard"),
+]
 
 
 class TooLong(BaseException):

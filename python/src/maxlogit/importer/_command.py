@@ -54,9 +54,7 @@ def _settings(options: argparse.Namespace, logs: list[Log]) -> dict[str, str]:
     found = {key: value for log in logs for key, value in log.settings.items()}
     for path in options.config:
         found.update(settings_of(path))
-    return {
-        clean_key(key): shown(value) for key, value in {**found, **given}.items()
-    }
+    return {clean_key(key): shown(value) for key, value in {**found, **given}.items()}
 
 
 def _stem(path: str) -> str:

@@ -81,9 +81,9 @@ def _expanded(data: bytes, path: str) -> bytes:
                 parts.append((getattr(file, "stdout", None) or file).read(1 << 20))
                 size += len(parts[-1])
                 if size > MOST_EXPANDED:
+                    most = f"{MOST_EXPANDED >> 30} GiB"
                     raise UsageError(
-                        f"{path}: larger than {MOST_EXPANDED >> 30} GiB when it is expanded, which is the most for a compressed "
-                        "file: expand it first"
+                        f"{path}: larger than {most} when it is expanded, the most for compressed files: expand it first"
                     )
                 if not parts[-1]:
                     break

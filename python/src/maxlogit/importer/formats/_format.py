@@ -13,8 +13,8 @@ from maxlogit.importer._source import Source
 
 
 class Row(NamedTuple):
-    """Of a printed line: its step (None: unknown), values by name, what qualifies them; where its step is not that of the run,
-    the epoch, the place in it, how many there are, and whether they surely begin anew with it. `set`: an evaluation's."""
+    """Of a printed line: its step (None: unknown), values by name, what qualifies them. Where its step is not that of the
+    run: the epoch, the place in it, how many there are, whether they surely begin anew with it. `set`: an evaluation's."""
 
     step: Optional[int]
     values: Mapping[str, Any]

@@ -92,8 +92,8 @@ _POWERS = 10.0 ** np.arange(23)
 
 
 def _decimals(code: Any, between: Any) -> Any:
-    """Numbers of digits alone, with a sign and a point or without: whole numbers below 2^53 over powers of ten, both exact, so
-    that their quotient is the number that is nearest, as it is for strtod, which is slower. None: others are among them."""
+    """Numbers of digits alone, with a sign and a point or without: whole numbers below 2^53 over powers of ten. Both are
+    exact, so their quotient is the nearest number, as that of strtod, which is slower. None: others are among them."""
     digit = code - 48  # uint8: others are large
     known = digit < 10
     behind = np.cumsum(known, dtype=np.int32)  # digits up to here
@@ -144,6 +144,8 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
     ends = code == 10
     between = np.flatnonzero(ends | (code == separator[0]))
     lines = int(ends.sum())
+    if not lines:
+        return not chunk
     if len(between) != lines * width or not (code[between[width - 1 :: width]] == 10).all():
         return False
     numbers = _decimals(code, between)

@@ -10,7 +10,8 @@ from maxlogit.importer.formats import other_lines
 from maxlogit.importer.formats._format import Format, Printed, Row
 
 _EVALUATION = re.compile(
-    r"(?P<what>\S{0,60}validation\S{0,60}) loss at iteration (?P<step>\d{1,15})(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
+    r"(?P<what>\S{0,60}validation\S{0,60}) loss at iteration (?P<step>\d{1,15})"
+    r"(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
 )
 
 

@@ -45,7 +45,8 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(source.data)) as file:
             size = sum(entry.file_size for entry in file.infolist())
             if size > MOST_EXPANDED and size > 2 * len(source.data):
-                raise log.error(f"its arrays are larger than {MOST_EXPANDED >> 30} GiB, the most for compressed ones: numpy.savez writes others")
+                most = f"{MOST_EXPANDED >> 30} GiB"
+                raise log.error(f"its arrays are larger than {most}, the most for compressed ones: numpy.savez writes others")
             check_memory(size, log.path)
             return {name[:-4]: _array(file.read(name), name[:-4], log) for name in file.namelist() if name.endswith(".npy")}
     except UsageError:
@@ -60,9 +61,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
     if not step and log.step:
         raise log.error(f"no array [steps] called {log.step}")
     steps = arrays.pop(step) if step else None
-    right = steps is None or (steps >= 0) & (steps == np.floor(steps)) & (steps <= 1e15)
-    if not np.all(right):
-        wrong = steps[~right][0]
+    for wrong in () if steps is None else steps[~((steps >= 0) & (steps == np.floor(steps)) & (steps <= 1e15))]:
         raise log.error(f"{step}: {wrong:g} is no whole number from 0 on")
     log.step_found = step or "(rows, from 0 on)"
     for name, array in arrays.items():

@@ -12,7 +12,10 @@ from maxlogit.importer.formats._format import NUMBER, Format, Printed, Row
 _MODE = r"(?:\s?\((?P<mode>train|val|valid|test|eval)\))?"
 _OPEN = r"[\s:=#\[(]{0,8}"
 _PERCENT = r"(?:\s{0,3}\(\s{0,3}[\d.]+\s?%\s?\))?"
-_PLACE = rf"[\])]?{_PERCENT}[\s,:|]{{0,8}}\[?\s{{0,8}}(?P<at>\d{{1,15}})\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}})(?![\d./]){_PERCENT}[\])]?"
+_PLACE = (
+    rf"[\])]?{_PERCENT}[\s,:|]{{0,8}}\[?\s{{0,8}}(?P<at>\d{{1,15}})"
+    rf"\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}})(?![\d./]){_PERCENT}[\])]?"
+)
 _EPOCHS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -24,14 +27,17 @@ _EPOCHS = tuple(
 )
 _BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
 _STEP = re.compile(
-    r"(?i)(?<![\w/.-])(?:(?!num_|global|acc_)(?P<before>[a-z]+)[ _-])?(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|"
-    rf"batch)(?P<many>s?){_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
+    r"(?i)(?<![\w/.-])(?:(?!num_|global|acc_)(?P<before>[a-z]+)[ _-])?"
+    r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
+    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)"
+    rf"(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
 )
 _RANKS = ("batch", "up.", "update", "iter", "iteration", "step", "acc_iter", "num_update", "globalstep")
-_NUMBER_OF = set(  # before "step": how many, not which
-    "per max total num number of warmup every each log logging save saving skipped nan accumulation decay remaining "
-    "time by sampling inference denoising gradient min last best".split()
-)
+_NUMBER_OF = {  # before "step": how many, not which
+    *("per", "max", "total", "num", "number", "of", "warmup", "every", "each", "log", "logging", "save", "saving", "skipped"),
+    *("nan", "accumulation", "decay", "remaining", "time", "by", "sampling", "inference", "denoising", "gradient", "min"),
+    *("last", "best"),
+}
 _MANY = {*_NUMBER_OF, "eval", "evaluation", "val", "validation", "test"}
 _WORD = r"[A-Za-z_][\w/.@-]{0,95}"
 _NAME = rf"(?P<name>{_WORD}(?: {_WORD}){{0,3}}"
@@ -73,9 +79,9 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     place = bar or next(filter(None, (pattern.search(line) for pattern in _EPOCHS)), None)
     if place:
         found = place.groupdict()
-        at, total = found["at"] if "at" in found else None, found.get("total")
+        at, total = found.get("at"), found.get("total")
         row = Row(None, {}, found.get("mode") or "", epoch=state.epoch if bar else int(found["epoch"]), within=at is not None)
-        row = row._replace(at=at and int(at), total=int(total or 0))
+        row = row._replace(at=None if at is None else int(at), total=int(total or 0))
         line = f"{line[: place.start()]}|{line[place.end() :]}"
     steps = [m for m in _STEP.finditer(line) if (m["before"] or "").lower() not in (_MANY if m["many"] else _NUMBER_OF)]
     best = max(steps, key=lambda match: _rank(match["word"]), default=None)
@@ -119,13 +125,12 @@ def line(line: str, state: Printed) -> Optional[Row]:
 
 
 def settle(rows: list[Row], state: Printed) -> list[Row]:
-    """Rows with their steps, where some have a place in an epoch, and others an epoch alone. Whether places begin anew with
-    each epoch is seen in the rows; then the steps of the whole run are counted with the epochs' length."""
+    """Rows with their steps, where some have a place in an epoch, and others an epoch alone. The rows show whether places
+    begin anew with each epoch: then the steps of the whole run are counted with the epochs' length."""
     log = state.log
     places = [row for row in rows if row.step is None and row.at is not None and not row.set]
-    anew = any(row.within for row in places) or any(
-        a.epoch < b.epoch and b.at <= a.at for a, b in zip(places, places[1:])  # type: ignore[operator]
-    )
+    at = [(row.epoch or 0, row.at or 0) for row in places]
+    anew = any(row.within for row in places) or any(a[0] < b[0] and b[1] <= a[1] for a, b in zip(at, at[1:]))
     epochs = [row.epoch for row in rows if row.epoch is not None]
     first = 0 if 0 in epochs else 1
     totals = Counter(row.total for row in places if row.total)
@@ -157,8 +162,8 @@ def settle(rows: list[Row], state: Printed) -> list[Row]:
 
 FORMAT = Format(
     name="lines",
-    what="any other line with a step, an epoch, or a place in an epoch, and pairs NAME=NUMBER, NAME: NUMBER or, between bars, "
-    "commas or semicolons, NAME NUMBER; a loss or a rate among them. Places that begin anew with each epoch are counted through",
+    what="any other line with a step, an epoch, or a place in an epoch, and pairs NAME=NUMBER or NAME: NUMBER (NAME NUMBER "
+    "between bars, commas or semicolons), a loss or a rate among them. Places that begin anew with each epoch are counted on",
     example="INFO epoch 0, Step: 10/100, train_loss=2.5, lr: 1e-3\n",
     wanted={"loss": {10: 2.5}, "lr": {10: 1e-3}},
     line=line,
