@@ -37,7 +37,8 @@ _ROWS: list[tuple[str, str, str, dict[str, dict[int, float]]]] = [
         "[rank0]:2026-09-01 10:00:00,123 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss:  8.25000  \x1b[38;2;180;60;0m"
         "grad_norm:  1.5000  \x1b[36mmemory:  4.50GiB(5.50%)  "
         "\x1b[34mtps: 12,345  \x1b[35mmfu: 30.50%\x1b[39m\n"
-        "[rank1]:2026-09-01 10:00:00,124 - root - INFO - step:  1  loss:  8.25000  grad_norm:  1.5000  memory:  4.75GiB(5.75%)  "
+        "[rank1]:2026-09-01 10:00:00,124 - root - INFO - step:  1  loss:  8.25000  grad_norm:  1.5000  "
+        "memory:  4.75GiB(5.75%)  "
         "tps: 12,345  mfu: 30.50%\n"
         "[rank0]:2026-09-01 10:00:09,123 - root - INFO - validate step:  1  loss:  8.1250  "
         "memory:  4.50GiB(5.50%)  tps: 9,999\n",
