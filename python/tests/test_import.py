@@ -653,6 +653,20 @@ class Lines(Importing):
                 for name, value in values.items():
                     self.has(run, name, {7: value})
         self.has(self.lines("[batch=7/9]:", "\t Train loss/train/total: 2.5"), "Train_loss/train/total", {7: 2.5})
+        for line in (
+            "7 | loss 2.5 | lr 0.1 | 500.0ms",
+            "[7 | 25.43] loss=2.5 avg=3",
+            "train 7.0it/9it rate:1.5it/s postfix:loss=2.5",
+        ):
+            self.has(self.lines(line), "loss", {7: 2.5})
+        self.has(self.lines("[7]\ttrain-rmse:0.5\teval-rmse:0.75"), "eval-rmse", {7: 0.75})
+        self.has(
+            self.imported(self.write("f.log", "epoch   train_loss  time\n0   2.5  00:12\n1    2.25  00:12\n")),
+            "loss",
+            {0: 2.5, 1: 2.25},
+        )
+        self.lines("step 1 loss: 2", "then loss: 1", "step 2 loss: 1")
+        self.assertRegex(self.err, "1 line with a loss but no step or epoch left out, as line 2")
         for line in ("warmup steps: 100, lr: 0.1", "step 5: saved", "Best loss: 2 at epoch 1.5", "time per step: 5, loss: 1"):
             self.refused("a line needs a step or an epoch", self.write("n.log", line + "\n"))
         for text in ('{"current_steps": 7, "total_steps": 9, "loss": 2}\n', '{"num_updates": 7, "epoch": 1, "loss": "2"}\n'):

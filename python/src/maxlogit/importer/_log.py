@@ -238,6 +238,7 @@ class Log:
         self.step_found = ""
         self.lines = self.skipped = self.order = 0
         self.unread: dict[str, str] = {}  # the first of each name
+        self.unplaced: list[int] = []  # lines with a loss, but without a step
         self._without: list[tuple[Any, dict[str, Any], str, str]] = []
 
     # --- for readers --------------------------------------------------------------------------------------
@@ -348,6 +349,9 @@ class Log:
         if self.unread:
             what = _some([f"{name} ({value:.40})" for name, value in self.unread.items()])
             self.say(f"values that do not end with a known unit are left out: {what}")
+        if self.unplaced:
+            count = len(self.unplaced)
+            self.say(f"{count} line{'s' * (count > 1)} with a loss but no step or epoch left out, as line {self.unplaced[0]}")
         if self.skipped:
             self.say(f"{self.skipped} line{'s' * (self.skipped > 1)} without a step: left out")
 

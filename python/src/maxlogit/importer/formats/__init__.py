@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from maxlogit._library import UsageError
-from maxlogit.importer._log import STEP_NAMES, Log
+from maxlogit.importer._log import EPOCHS, STEP_NAMES, Log
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats import (
     aim,
@@ -69,7 +69,9 @@ def _chosen(source: Source, name: str) -> Format:
     first = next((line for line in source.head.splitlines() if line.strip()), "")
     fields = re.split(r"[\t,; ]+", first.strip("# "))
     if table or (
-        len(fields) > 1 and any(field.strip('"') in STEP_NAMES for field in fields) and not re.search(r"\d\s|[:=]", first)
+        len(fields) > 1
+        and any(field.strip('"') in (*STEP_NAMES, *EPOCHS) for field in fields)
+        and not re.search(r"\d\s|[:=]|\s\d", first)
     ):
         return csv_table.FORMAT
     if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, _LINES):

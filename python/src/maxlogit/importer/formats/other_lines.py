@@ -21,7 +21,7 @@ _EPOCHS = tuple(
     for pattern in (
         r"^\s*\[(?P<epoch>\d{1,15}), +(?P<at>\d{1,15})\](?=.*(?i:loss))",
         r"(?<!\w)(?P<epoch>\d{1,15})epoch:(?P<mode>\w+):(?:\d+-)?(?P<at>\d{1,15})batch",
-        rf"(?i)(?<!\w)train:?\s{{1,6}}(?P<epoch>\d{{1,15}})(?:/\d+)?(?=[\s(]{{1,4}}[\d\[]){_PLACE}",
+        rf"(?i)(?<!\w)train:?\s{{1,6}}\[?(?P<epoch>\d{{1,15}})(?:/\d+)?(?=[\s(\]]{{1,4}}[\d\[]){_PLACE}",
         rf"(?i)(?<![\w./])ep(?:och)?{_MODE}\.?{_OPEN}(?P<epoch>\d{{1,15}})(?!\d|\.\d|%)(?:\s?/\s?\d+(?=[\])\s,:|]|$))?(?:{_PLACE})?[\])]?",
     )
 )
@@ -31,6 +31,9 @@ _STEP = re.compile(
     r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
     rf"{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)"
     rf"(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
+)
+_BEGIN = re.compile(
+    r"^\s*(?:(?P<a>\d{1,15})(?= \|)|\[(?P<b>\d{1,15})(?: \||\]\t))|(?<![\w.])(?P<c>\d{1,15})(?:\.0)?it/\d{1,15}it\b"
 )
 _RANKS = ("batch", "up.", "update", "iter", "iteration", "step", "acc_iter", "num_update", "globalstep")
 _NUMBER_OF = {  # before "step": how many, not which
@@ -90,9 +93,15 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
         if whole or row is None or row.at is None:
             epoch = row.epoch if row else state.epoch
             row = Row(None, {}, row.prefix if row else "", None if whole else epoch, int(best["at"]), int(best["total"] or 0))
-            row = row._replace(prefix=row.prefix or best["mode"] or "", within=not _rank(best["word"]))
+            row = row._replace(prefix=row.prefix or best["mode"] or "", within=not _rank(best["word"]) and row.total > 0)
         for match in reversed(steps):
             line = f"{line[: match.start('word')]}|{line[match.end() :]}"
+    begin = None if row else _BEGIN.search(line)
+    if begin:
+        row, line = (
+            Row(None, {}, at=int(next(filter(None, begin.groups())))),
+            f"{line[: begin.start()]}|{line[begin.end() :]}",
+        )
     return row, line
 
 
@@ -101,6 +110,8 @@ def line(line: str, state: Printed) -> Optional[Row]:
         return None
     row, rest = _position(line, state)
     if not row:
+        if "loss" in line.lower() and any(_LOSS.search(name) for name in pairs(line)[0]):
+            state.log.unplaced.append(state.log.lines)
         return None
     values: dict[str, Any] = {}
     for name, inside in _GROUP.findall(rest):
