@@ -50,7 +50,7 @@ def number_of(text: str) -> Any:
     text = text.strip()
     if text.lower() in _NOTHING:
         return None
-    if re.fullmatch(r"[-+]?[1-9]\d{0,2}(?:(,\d{3})+|(_\d{3})+)(\.\d*)?", text):
+    if ("," in text or "_" in text) and re.fullmatch(r"[-+]?[1-9]\d{0,2}(?:(,\d{3})+|(_\d{3})+)(\.\d*)?", text):
         text = text.replace(",", "").replace("_", "")
     try:
         return TEXT if "_" in text else float(text)
@@ -61,11 +61,13 @@ def number_of(text: str) -> Any:
 def with_suffix(text: str, suffix: str) -> Any:
     """A printed number with the letters behind it: 900K, 85%, 12.5ms."""
     number, unit = number_of(text), suffix.strip()
+    if not unit and number is not TEXT:
+        return number
     if unit in _FACTORS and isinstance(number, float):
         return float(f"{number * _FACTORS[unit]:.15g}")
     unit = unit if unit in UNITS else re.sub(r"r?s$", "", unit)
-    if number is None or (not unit and number is not TEXT):
-        return number
+    if number is None:
+        return None
     if number is TEXT or unit not in UNITS:
         return Unread(text + suffix) if text[-1] in "0123456789." and unit[:1] != ":" else TEXT
     out = Quantity(number)

@@ -16,22 +16,25 @@ _PLACE = (
     rf"[\])]?{_PERCENT}[\s,:|]{{0,8}}\[?\s{{0,8}}(?P<at>\d{{1,15}})"
     rf"\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}})(?![\d./]){_PERCENT}[\])]?"
 )
-_EPOCHS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"^\s*\[(?P<epoch>\d{1,15}), +(?P<at>\d{1,15})\](?=.*(?i:loss))",
-        r"(?<!\w)(?P<epoch>\d{1,15})epoch:(?P<mode>\w+):(?:\d+-)?(?P<at>\d{1,15})batch",
-        rf"(?i)(?<!\w)train:?\s{{1,6}}\[?(?P<epoch>\d{{1,15}})(?:/\d+)?(?=[\s(\]]{{1,4}}[\d\[]){_PLACE}",
-        rf"(?i)(?<![\w./])ep(?:och)?{_MODE}\.?{_OPEN}(?P<epoch>\d{{1,15}})(?!\d|\.\d|%)(?:\s?/\s?\d+(?=[\])\s,:|]|$))?(?:{_PLACE})?[\])]?",
+_EPOCHS = tuple(  # in small letters: what a line must have, and the form
+    (word, re.compile(pattern))
+    for word, pattern in (
+        ("loss", r"^\s*\[(?P<epoch>\d{1,15}), +(?P<at>\d{1,15})\]"),
+        ("epoch:", r"(?<!\w)(?P<epoch>\d{1,15})epoch:(?P<mode>\w+):(?:\d+-)?(?P<at>\d{1,15})batch"),
+        ("train", rf"(?<!\w)train:?\s{{1,6}}\[?(?P<epoch>\d{{1,15}})(?:/\d+)?(?=[\s(\]]{{1,4}}[\d\[]){_PLACE}"),
+        (
+            "ep",
+            rf"(?<![\w./])ep(?:och)?{_MODE}\.?{_OPEN}(?P<epoch>\d{{1,15}})(?!\d|\.\d|%)(?:\s?/\s?\d+(?=[\])\s,:|]|$))?"
+            rf"(?:{_PLACE})?[\])]?",
+        ),
     )
 )
 _BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
 _STEP = re.compile(
-    r"(?i)(?<![\w/.-])(?:(?!num_|global|acc_)(?P<before>[a-z]+)[ _-])?"
     r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
-    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[KMGkms%]\b)"
-    rf"(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
+    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[kmgs%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
 )
+_BEFORE = re.compile(r"(?:^|[^\w/.-])([a-z]+)[ _-]$")
 _BEGIN = re.compile(
     r"^\s*(?:(?P<a>\d{1,15})(?= \|)|\[(?P<b>\d{1,15})(?: \||\]\t))|(?<![\w.])(?P<c>\d{1,15})(?:\.0)?it/\d{1,15}it\b"
 )
@@ -49,6 +52,7 @@ _PAIRS = (
     re.compile(rf"(?:^|[|,;:\t])\s{{0,8}}{_NAME}) {{1,16}}{NUMBER}(?=\s*(?:[|,;:()\[]|$))"),
 )
 _GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss[of_a=1, of_b=2]
+_OPENS = re.compile(r"\w\[")
 _SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
 _TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
 _LOSS = re.compile(r"(?i)loss|perplexity|ppl|nll|xent|entropy|cost|bpb")
@@ -59,41 +63,52 @@ _LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 def pairs(text: str) -> tuple[dict[str, Any], str]:
     """Values by name, and what is left of the text."""
     values: dict[str, Any] = {}
-    rest = text
-    for pattern in _PAIRS:
+    for bare, pattern in enumerate(_PAIRS):
+        rest, end = [], 0
         for match in pattern.finditer(text):
-            number = with_suffix(match["value"], match["suffix"].rstrip(".:"))
-            bare = pattern is not _PAIRS[0]
+            name, value, suffix = match.group("name", "value", "suffix")
+            number = with_suffix(value, suffix.rstrip(".:"))
             if number is not TEXT and number is not None and not (bare and type(number) is Unread):
-                values.setdefault(_LEVELS.sub("", match["name"]), number)
-            rest = rest.replace(match[0], "|")
-        text = rest
-    return values, rest
+                values.setdefault(_LEVELS.sub("", name) if " " in name else name, number)
+            rest.append(text[end : match.start()])
+            end = match.end()
+        text = "|".join([*rest, text[end:]])
+    return values, text
 
 
 def _rank(word: str) -> int:
-    return _RANKS.index(word.lower().replace("global_", "global").replace("global ", "global"))
+    return _RANKS.index(word.replace("global_", "global").replace("global ", "global"))
+
+
+def _is_position(match: re.Match[str], text: str) -> bool:
+    """Whether the word stands alone, or behind a word that does not make it a count: "warmup steps: 100"."""
+    begin = match.start()
+    before = _BEFORE.search(text[max(0, begin - 24) : begin])
+    if before:
+        return before[1] not in (_MANY if match["many"] else _NUMBER_OF)
+    return not begin or not (text[begin - 1].isalnum() or text[begin - 1] in "_/.-")
 
 
 def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     """Where in a run a line is, and the rest of it."""
     row = None
+    small = line.lower() if line.isascii() else line  # of equal length
     bar = _BAR.match(line) if state.epoch is not None and "/" in line else None
-    place = bar or next(filter(None, (pattern.search(line) for pattern in _EPOCHS)), None)
+    place = bar or next(filter(None, (pattern.search(small) for word, pattern in _EPOCHS if word in small)), None)
     if place:
         found = place.groupdict()
-        at, total = found.get("at"), found.get("total")
-        row = Row(None, {}, found.get("mode") or "", epoch=state.epoch if bar else int(found["epoch"]), within=at is not None)
-        row = row._replace(at=None if at is None else int(at), total=int(total or 0))
-        line = f"{line[: place.start()]}|{line[place.end() :]}"
-    steps = [m for m in _STEP.finditer(line) if (m["before"] or "").lower() not in (_MANY if m["many"] else _NUMBER_OF)]
+        at, total = found.get("at"), int(found.get("total") or 0)
+        epoch = state.epoch if bar else int(found["epoch"])
+        row = Row(None, {}, found.get("mode") or "", epoch, None if at is None else int(at), total, at is not None)
+        line, small = (f"{text[: place.start()]}|{text[place.end() :]}" for text in (line, small))
+    steps = [match for match in _STEP.finditer(small) if _is_position(match, small)]
     best = max(steps, key=lambda match: _rank(match["word"]), default=None)
     if best and (row or _rank(best["word"])):
         whole = _rank(best["word"]) > _RANKS.index("step")
         if whole or row is None or row.at is None:
-            epoch = row.epoch if row else state.epoch
-            row = Row(None, {}, row.prefix if row else "", None if whole else epoch, int(best["at"]), int(best["total"] or 0))
-            row = row._replace(prefix=row.prefix or best["mode"] or "", within=not _rank(best["word"]) and row.total > 0)
+            epoch = None if whole else row.epoch if row else state.epoch
+            total, mode = int(best["total"] or 0), (row.prefix if row else "") or best["mode"] or ""
+            row = Row(None, {}, mode, epoch, int(best["at"]), total, not _rank(best["word"]) and total > 0)
         for match in reversed(steps):
             line = f"{line[: match.start('word')]}|{line[match.end() :]}"
     begin = None if row else _BEGIN.search(line)
@@ -114,10 +129,11 @@ def line(line: str, state: Printed) -> Optional[Row]:
             state.log.unplaced.append(state.log.lines)
         return None
     values: dict[str, Any] = {}
-    for name, inside in _GROUP.findall(rest):
-        found, _ = pairs(inside)
-        values.update((f"{name}/{key}", x) for key, x in found.items())
-    found, rest = pairs(_GROUP.sub("|", rest))
+    if _OPENS.search(rest):
+        for name, inside in _GROUP.findall(rest):
+            values.update((f"{name}/{key}", x) for key, x in pairs(inside)[0].items())
+        rest = _GROUP.sub("|", rest)
+    found, rest = pairs(rest)
     values.update(found)
     begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
     if not begins and not any(_LOSS.search(name) or (_RATE.search(name) and row.at is not None) for name in values):
@@ -131,8 +147,7 @@ def line(line: str, state: Printed) -> Optional[Row]:
         values = {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
     else:
         prefix = ""
-    row = row._replace(values=values, prefix="", set=prefix)
-    return row._replace(step=row.at) if row.epoch is None else row
+    return Row(row.at if row.epoch is None else None, values, "", row.epoch, row.at, row.total, row.within, prefix)
 
 
 def settle(rows: list[Row], state: Printed) -> list[Row]:

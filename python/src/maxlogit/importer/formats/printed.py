@@ -45,14 +45,15 @@ def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
                 continue
             if 0 < i < len(formats) - 1:  # the next line is probably of the same; the last format would take those of others
                 formats.insert(0, formats.pop(i))
-            row = row._replace(prefix="/".join(part for part in (row.prefix, rank) if part), line=number)
+            if rank:
+                row = row._replace(prefix=f"{row.prefix}/{rank}" if row.prefix else rank)
             if row.step is None and row.epoch is None:
                 tqdm.wait(dict(row.values), row.prefix, number, state)
             elif row.step is None or state.rows:
-                state.rows.append(row)
+                state.rows.append(row._replace(line=number))
             else:
                 state.last = row.step
-                _put(row, log)
+                _put(row, log, number)
             break
     if re.search(r"[\d.eE+-]\Z", source.text):
         log.say("the last line has no end: its last number may be cut")
@@ -60,12 +61,12 @@ def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
         if row.step is None:
             log.put_without_step(dict(row.values), row.epoch, row.prefix)
         else:
-            _put(row, log)
+            _put(row, log, row.line)
     tqdm.settle(state)
 
 
-def _put(row: Row, log: Log) -> None:
-    log.put(row.step or 0, row.values, row.prefix, line=row.line, alone=bool(row.set))
+def _put(row: Row, log: Log, line: int) -> None:
+    log.put(row.step or 0, row.values, row.prefix, line=line, alone=bool(row.set))
     log.step_found = log.step_found or "(printed)"
 
 
