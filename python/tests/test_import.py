@@ -376,6 +376,9 @@ class Tables(Importing):
                 "--output=none.h5", "--dry-run", self.write("a.log", f"step 1 loss=2.5\n{line}\nstep 2 loss=2\n")
             )
             self.assertLess(time.process_time() - began, 20)
+        began = time.process_time()
+        self.imported('{"step": 1, "loss": 2, "' + "hi5s7_" * 2000 + '": 3}\n')
+        self.assertLess(time.process_time() - began, 20)
 
     def test_numbers_as_torch_and_germans_print_them(self):
         text = "{'loss': tensor(2.), 'step': 1}\n{'loss': tensor(1.5), 'step': 2}\n"

@@ -135,7 +135,8 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
     letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
     for match in re.finditer(r"[0-9]+", name):
-        word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", name[: match.start()])[1].lower()  # type: ignore[index]
+        before = name[max(0, match.start() - 40) : match.start()]
+        word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", before)[1].lower()  # type: ignore[index]
         letter = next((letter for letter, words in _WORDS.items() if word in words), "")
         glued = len(word) == 1 and name[match.start() - 1].isalpha()
         if glued and not any(begin < match.start() < end for begin, end in letters):
