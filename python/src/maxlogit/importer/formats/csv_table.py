@@ -14,7 +14,7 @@ from maxlogit.importer._log import EPOCHS, QUALIFIERS, RUNS, TEXT, Log, number_o
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format, Layout
 
-_CHUNK = 1 << 21
+_CHUNK = 1 << 20
 _EMPTY = -9e-321  # stands for an empty cell in a chunk of numbers
 
 
@@ -111,9 +111,10 @@ def _decimals(code: Any, between: Any) -> Any:
         or (minus != begin[of_minus]).any()
     ):
         return None
-    at = np.flatnonzero(known)
-    weights = _POWERS[np.repeat(last, count) - behind[at]]
-    numbers = np.add.reduceat(digit[at] * weights, last - count)
+    numbers = _POWERS.take(np.repeat(last, np.diff(between, prepend=-1)) - behind, mode="clip")
+    numbers *= digit
+    numbers *= known
+    numbers = np.add.reduceat(numbers, begin)
     if len(points):
         numbers[of_point] /= _POWERS[last[of_point] - behind[points]]
     numbers[of_minus] *= -1
