@@ -37,13 +37,14 @@ static int is_empty(const struct run_file *file)
   return run_rows(file, "loss") == 0 && !run_parameter(file, "checkpoint.family");
 }
 
-static int add_run(struct opening *o, const char *path, struct error *error)
+/* A run that is named must be there. Of a folder, a link may lead nowhere, or a file may be gone by now. */
+static int add_run(struct opening *o, const char *path, int is_named, struct error *error)
 {
   struct runset *set = o->set;
   set->run = memory_grow(set->run, (size_t)set->runs, (size_t)set->runs + 1, sizeof *set->run);
   struct run *run = &set->run[set->runs];
   if (run_peek(&run->file, path, error)) {
-    if (access(path, F_OK)) return error->status;
+    if (is_named && access(path, F_OK)) return error->status;
     leave_out(o, error);
     return STATUS_OK;
   }
@@ -105,7 +106,7 @@ static int add_folder(struct opening *o, const char *path, struct error *error)
   for (int i = 0; i < n; i++) {
     char full[4096];
     snprintf(full, sizeof full, "%s/%s", path, list[i]->d_name);
-    if (!status) status = add_run(o, full, error);
+    if (!status) status = add_run(o, full, 0, error);
     free(list[i]);
   }
   free(list);
@@ -139,7 +140,7 @@ static int open_paths(struct opening *o, const struct selection *selection, stru
   int status = STATUS_OK;
   for (int i = 0; i < selection->paths && !status; i++) {
     const char *path = selection->path[i];
-    status = file_is_folder(path) ? add_folder(o, path, error) : add_run(o, path, error);
+    status = file_is_folder(path) ? add_folder(o, path, error) : add_run(o, path, 1, error);
   }
   if (!status && o->set->runs == 0 && !o->damaged)
     status = error_set(error, STATUS_USAGE, "no run with a recorded step");

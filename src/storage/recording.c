@@ -500,14 +500,18 @@ static int end_rows(struct maxlogit_recorder *m, long step, struct error *e)
   return keep(m, e);
 }
 
+static int end_row(struct maxlogit_recorder *m, long step, struct error *e)
+{
+  int status = settle(m, step, e);
+  if (!status) status = check_order(m->r, step, e);
+  return status ? status : end_rows(m, step, e);
+}
+
 int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_error *error)
 {
   IN_C_LOCALE;
   struct error e = {0};
-  int status = settle(m, step, &e);
-  if (!status) status = check_order(m->r, step, &e);
-  if (!status) status = end_rows(m, step, &e);
-  return error_export(error, status, &e);
+  return error_export(error, end_row(m, step, &e), &e);
 }
 
 /* The least step at which a block has its next row; LONG_MAX: none has one. */
@@ -526,7 +530,6 @@ int maxlogit_record_blocks(struct maxlogit_recorder *m, const struct maxlogit_bl
   struct error e = {0};
   int status = STATUS_OK;
   for (int i = 0; i < blocks && !status; i++) status = check_number(m->r, block[i].number, &e);
-  if (status) return error_export(error, status, &e);
   long *next = memory_new((size_t)blocks + 1, sizeof *next);
   for (long step; !status && (step = next_step(block, blocks, next)) < LONG_MAX;) {
     for (int i = 0; i < blocks; i++) {
@@ -535,10 +538,10 @@ int maxlogit_record_blocks(struct maxlogit_recorder *m, const struct maxlogit_bl
       put_values(m->r, block[i].number,
                  block[i].values + (size_t)next[i]++ * width_of(&t->column[block[i].number & 0xffff]));
     }
-    status = maxlogit_record_row(m, step, error);
+    status = end_row(m, step, &e);
   }
   memory_free(next);
-  return status;
+  return error_export(error, status, &e);
 }
 
 int maxlogit_record_event(struct maxlogit_recorder *m, long step, const char *kind, int layer, int head,

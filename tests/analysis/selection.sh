@@ -107,12 +107,16 @@ is "young" --where 'kind=adam & seed=5'
 grep -q '^maxlogit: [^:]*adam.h5 is damaged' "$dir/err" || fail "the path stands twice: $(cat "$dir/err")"
 "$program" export "$dir/runs" loss --where 'kind=adam & seed=1' > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 1 && grep -q 'adam.h5 is damaged' "$dir/err" || fail "a damaged file: exit $status, $(cat "$dir/err")"
-# of many it is left out, and named; so is a file without a head that cannot be opened
+# of many it is left out, and named; so are a file without a head, a link to nowhere, a pipe, and what must not be read
 : > "$dir/runs/empty.h5"
+ln -s /nowhere "$dir/runs/link.h5"
+mkfifo "$dir/runs/pipe.h5"
+cp "$dir/runs/empty.h5" "$dir/runs/shut.h5"
+chmod 000 "$dir/runs/shut.h5"
 for command in "show" "show --events" "export --list" "export loss" "plot --script --figure=loss" "plot --script --x seed"; do
   "$program" $command "$dir/runs" --where kind=adam > "$dir/out" 2> "$dir/err"; status=$?
-  test $status -eq 1 && test "$(grep -c '^maxlogit: left out: ' "$dir/err")" -eq 2 && grep -q 'adam.h5 is damaged' "$dir/err" &&
-    grep -q 'empty.h5 is not an HDF5 file' "$dir/err" && test -s "$dir/out" || fail "$command: exit $status, $(cat "$dir/err")"
+  test $status -eq 1 && test "$(grep -c '^maxlogit: left out: ' "$dir/err")" -eq 5 && grep -q 'adam.h5 is damaged' "$dir/err" &&
+    grep -q 'empty.h5 is not an HDF5 file' "$dir/err" && grep -q 'link.h5: No such file' "$dir/err" && test -s "$dir/out" || fail "$command: exit $status, $(cat "$dir/err")"
 done
 is "young" --where kind=adam
 "$program" compare "$dir/runs" 'kind=muon & train.lr=0.01' kind=muonclip --of loss > "$dir/out" 2> "$dir/err"; status=$?

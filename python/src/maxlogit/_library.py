@@ -215,8 +215,8 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def text(value: Any) -> bytes:
-    """UTF-8; a NUL inside would cut it."""
-    encoded = str(value).encode()
+    """UTF-8, or the bytes of a file's name that is none; a NUL inside would cut it."""
+    encoded = str(value).encode(errors="surrogateescape")
     if b"\0" in encoded:
         raise UsageError(f"{value!r}: a text with a NUL")
     return encoded

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +15,7 @@ from maxlogit.importer import _table as table
 from maxlogit.importer._log import Column, Key, Log, _some
 from maxlogit.importer._names import rules_of
 from maxlogit.importer._settings import clean_key, settings_of
+from maxlogit.importer._source import shown
 from maxlogit.importer.formats import read
 
 
@@ -51,9 +54,7 @@ def _settings(options: argparse.Namespace, logs: list[Log]) -> dict[str, str]:
     found = {key: value for log in logs for key, value in log.settings.items()}
     for path in options.config:
         found.update(settings_of(path))
-    return {
-        clean_key(key): "".join(c if c.isprintable() else "?" for c in value) for key, value in {**found, **given}.items()
-    }
+    return {clean_key(key): shown(value) for key, value in {**found, **given}.items()}
 
 
 def _stem(path: str) -> str:
@@ -117,7 +118,7 @@ def _output(options: argparse.Namespace, runs: list[str]) -> list[str]:
         raise UsageError(f"import -o {given}: a run file ends with .h5, a folder with /")
     if several and not folder:
         raise UsageError(f"{first}: {len(runs)} runs ({_some(runs)}): -o DIR/ writes a file for each")
-    names = [re.sub(r"[^\w.+=-]", "_", run) if several else name for run in runs]
+    names = [re.sub(r"^\.|[^\w.+=-]", "_", run)[:100] or name if several else name for run in runs]
     if len(set(names)) < len(names):
         names = [f"{name}-{i + 1}" for i, name in enumerate(names)]
     return [os.path.join(given, name + ".h5") if folder else given or name + ".h5" for name in names]
@@ -146,23 +147,35 @@ def _import(options: argparse.Namespace, messages: list[str]) -> None:
     runs = list(dict.fromkeys(run for (run, _, _), column in columns.items() if len(column.steps)))
     steps = options.step or next(log.step_found for log in reversed(logs))
     files = ", ".join(os.path.basename(os.path.normpath(path))[:200] for path in options.files)
-    for run, path in zip(runs, _output(options, runs)):
-        series = table.series_of([column for (of, _, _), column in columns.items() if of == run], rules, units)
-        if not options.dry_run:
-            table.write(path, series, files, settings, options.data, options.overwrite)
-        print(table.described(series, steps, settings) + ("" if options.dry_run else f"\n{path}"))
+    series = [table.series_of([c for (of, _, _), c in columns.items() if of == run], rules, units) for run in runs]
+    messages += table.check_used(rules, units, list(columns.values()), series)
+    written = list(zip(_output(options, runs), series))
+    if not options.dry_run:
+        table.write(written, files, settings, options.data, options.overwrite)
+    for path, of in written:
+        print(table.described(of, steps, settings) + ("" if options.dry_run else f"\n{shown(path)}"))
+
+
+def _stop(number: int, frame: object) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def main(argv: Sequence[str]) -> int:
     """Returns an exit status: 2 for input that cannot be read as asked, 1 where writing fails."""
     messages: list[str] = []
     status = 0
+    with contextlib.suppress(ValueError):  # of a thread
+        signal.signal(signal.SIGTERM, _stop)
     try:
         _import(_options(argv), messages)
     except UsageError as problem:
         status, messages = 2, [str(problem)]
     except (MaxlogitError, OSError, MemoryError) as problem:
         status, messages = 1, [str(problem) or "no memory"]
+    except KeyboardInterrupt as stop:
+        status, messages = 128 + (stop.args or (signal.SIGINT,))[0], ["import was interrupted: nothing is written"]
+    with contextlib.suppress(ValueError):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for message in messages:
-        print("maxlogit:", "".join(c if c.isprintable() else "?" for c in message), file=sys.stderr)
+        print("maxlogit:", shown(message), file=sys.stderr)
     return status

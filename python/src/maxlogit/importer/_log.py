@@ -18,6 +18,7 @@ Key = tuple[str, str, str]  # run, prefix, name
 
 _STEPS = (
     "step|_step|Step|global_step|train/global_step|global_step/max_steps|iteration|iter|steps|Iteration|trainer/global_step"
+    "|num_updates|current_steps"
 )
 STEP_NAMES = {*_STEPS.split("|"), "global step"}
 EPOCHS = ("epoch", "Epoch", "train/epoch")
@@ -27,17 +28,51 @@ _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
 TEXT = object()
 
 
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "second": 1, "min": 60, "h": 3600, "hour": 3600}
+_BYTES = {f"{x}{i}B": (1024 if i else 1000) ** (n + 1) for n, x in enumerate("KMGT") for i in ("", "i")}
+UNITS: dict[str, tuple[str, float]] = {"%": ("%", 1)}  # what they measure, and how much of it
+UNITS.update({name: ("time", x) for name, x in _TIMES.items()}, **{name: ("bytes", x) for name, x in _BYTES.items()})
+_FACTORS = {"K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+
+
+class Quantity(float):
+    """A number that was printed with a unit."""
+
+    unit = ""
+
+
+class Unread(str):
+    """A printed value that is no number, though it begins like one: it is left out and reported."""
+
+
 def number_of(text: str) -> Any:
     """A number as programs print it; None where it says that there is none; TEXT."""
     text = text.strip()
     if text.lower() in _NOTHING:
         return None
-    if re.fullmatch(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", text):
-        text = text.replace(",", "")
+    if ("," in text or "_" in text) and re.fullmatch(r"[-+]?[1-9]\d{0,2}(?:(,\d{3})+|(_\d{3})+)(\.\d*)?", text):
+        text = text.replace(",", "").replace("_", "")
     try:
         return TEXT if "_" in text else float(text)
     except ValueError:
         return TEXT
+
+
+def with_suffix(text: str, suffix: str) -> Any:
+    """A printed number with the letters behind it: 900K, 85%, 12.5ms."""
+    number, unit = number_of(text), suffix.strip()
+    if not unit and number is not TEXT:
+        return number
+    if unit in _FACTORS and isinstance(number, float):
+        return float(f"{number * _FACTORS[unit]:.15g}")
+    unit = unit if unit in UNITS else re.sub(r"r?s$", "", unit)
+    if number is None:
+        return None
+    if number is TEXT or unit not in UNITS:
+        return Unread(text + suffix) if text[-1] in "0123456789." and unit[:1] != ":" else TEXT
+    out = Quantity(number)
+    out.unit = unit
+    return out
 
 
 def whole(value: Any) -> Optional[int]:
@@ -167,8 +202,19 @@ class Column:
         self.keep(np.append(np.diff(self.steps) > 0, True))
         return different
 
+    def in_unit(self, unit: str) -> float:
+        """By what values of a unit are multiplied to be in this column's; 0: it measures something else."""
+        if not self.unit or not unit:
+            self.unit = self.unit or unit
+        kind, size = UNITS.get(self.unit, (self.unit, 1))
+        other, factor = UNITS.get(unit or self.unit, (unit or self.unit, 1))
+        return factor / size if kind == other else 0
+
     def join(self, other: Column) -> int:
         """Rows of the other behind these. Returns how many steps had another value there."""
+        factor = self.in_unit(other.unit) if len(other.steps) else 1
+        if factor not in (0, 1):
+            other.values = other.values * factor
         self.blocks = [(c.steps, c.values, c.order) for c in (self, other) if len(c.steps)]
         self.settle()
         return self.sort()
@@ -193,6 +239,8 @@ class Log:
         self.messages: list[str] = []
         self.step_found = ""
         self.lines = self.skipped = self.order = 0
+        self.unread: dict[str, str] = {}  # the first of each name
+        self.unplaced: list[int] = []  # lines with a loss, but without a step
         self._without: list[tuple[Any, dict[str, Any], str, str]] = []
 
     # --- for readers --------------------------------------------------------------------------------------
@@ -216,13 +264,24 @@ class Log:
         self, step: int, values: Mapping[str, Any], prefix: str = "", run: str = "", line: int = 0, alone: bool = False
     ) -> None:
         """One row: values by name, nested or not."""
+        if step > 10**15:
+            raise self.error(f"step {step:.3g} is too large", line)
         self.order += 1
         for name, value in flat(values):
-            number = value if type(value) is float else numeric(value)
+            number = value if isinstance(value, (float, Unread)) else numeric(value)
             if number is None:
+                continue
+            if type(number) is Unread:
+                self.unread.setdefault(name, number)
                 continue
             column = self.column(name, prefix, run)
             column.alone |= alone
+            if type(number) is Quantity and number.unit != column.unit:
+                factor = column.in_unit(number.unit)
+                if not factor:
+                    self.unread.setdefault(name, f"{number:g}{number.unit}")
+                    continue
+                number = float(f"{number * factor:.15g}")
             if number is TEXT:
                 column.text = column.text or (f"{self.path}:{line}", value)
                 continue
@@ -273,8 +332,10 @@ class Log:
             column.settle()
         if not any(len(column.steps) for column in self.columns.values()):
             where = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
-            hint = "; --step NAME says what steps are called" if self.skipped else ""
-            raise self.error(f"no number with a step {where}{hint}" if self.lines else f"no number {where}{hint}")
+            need = "a line needs a step or an epoch, and NAME=NUMBER or NAME: NUMBER, a loss among them"
+            hint = "--step NAME says what steps are called" if self.skipped else need if self.lines else ""
+            what = "no number with a step" if self.lines else "no number"
+            raise self.error(f"{what} {where}" + (f"; {hint}" if hint else ""))
         if not self.keep_later:
             self._drop_abandoned()
         twice = [(column.sort(), column.full) for column in self.columns.values() if len(column.steps)]
@@ -287,6 +348,12 @@ class Log:
             plain = self.columns.get((run, prefix, name[:-5])) if name.endswith(("__MIN", "__MAX")) else None
             if plain and np.array_equal(plain.values, self.columns[run, prefix, name].values, equal_nan=True):
                 del self.columns[run, prefix, name]
+        if self.unread:
+            what = _some([f"{name} ({value:.40})" for name, value in self.unread.items()])
+            self.say(f"values that do not end with a known unit are left out: {what}")
+        if self.unplaced:
+            count = len(self.unplaced)
+            self.say(f"{count} line{'s' * (count > 1)} with a loss but no step or epoch left out, as line {self.unplaced[0]}")
         if self.skipped:
             self.say(f"{self.skipped} line{'s' * (self.skipped > 1)} without a step: left out")
 

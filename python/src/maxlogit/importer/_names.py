@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 from maxlogit._library import UsageError
@@ -26,7 +26,13 @@ _SERIES = {
     "grad_norm": "grad-norm gradient_norm train/grad_norm optim/total_grad_norm learning/grad_norm gradient-norm "
     "global_grad_norm actor/grad_norm",
 }
-ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias in names.split()}
+ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias in [series, *names.split()]}
+
+# A letter with its number is a place beside another one (l0.h1, l0h1), behind a colon (:l0), or alone between separators in a
+# name of attention: the 1 of l1_loss, loss/l1 and mlp_l1 is none.
+_SURE = r"(?<![A-Za-z0-9])[lhe]\d+[._/-]?[lhe]\d+(?![A-Za-z0-9])|(?<=:)[lhe]\d+(?![A-Za-z0-9])"
+_LETTERS = (re.compile(_SURE), re.compile(_SURE + r"|(?<![A-Za-z0-9_])[lhe]\d+(?![A-Za-z0-9_])"))
+_OF_ATTENTION = re.compile(r"(?i)logit|att(?:ention|n)(?![a-z])")
 
 
 @dataclass
@@ -48,7 +54,7 @@ class Rule:
     series: str
     letters: str
     pattern: str
-    used: bool = field(default=False)
+    used: int = 0
 
     def fits(self, name: str) -> Optional[tuple[int, ...]]:
         """The places that a name has."""
@@ -57,7 +63,7 @@ class Rule:
         match = re.fullmatch(regex, name)
         if not match:
             return None
-        self.used = True
+        self.used += 1
         return tuple(int(match[letter]) for letter in self.letters)
 
 
@@ -126,10 +132,15 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
     """Numbers of layers, heads and experts: behind such a word, or, behind a layer's, the one that follows something of
     attention or stands behind a max logit. Each (letter, begin, end)."""
     found: dict[bool, tuple[str, int, int]] = {}  # a layer, something else
+    letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
     for match in re.finditer(r"[0-9]+", name):
-        word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", name[: match.start()])[1].lower()  # type: ignore[index]
+        before = name[max(0, match.start() - 40) : match.start()]
+        word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", before)[1].lower()  # type: ignore[index]
         letter = next((letter for letter, words in _WORDS.items() if word in words), "")
+        glued = len(word) == 1 and name[match.start() - 1].isalpha()
+        if glued and not any(begin < match.start() < end for begin, end in letters):
+            letter = ""
         follows = bool(re.fullmatch(r"[._/\-]", name[end_before : match.start()]))  # directly behind a layer's
         last = match.end() == len(name) and word in ("logit", "logits")
         if letter == "h" and word == "h" and True not in found and "." in name:
@@ -162,7 +173,7 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
     lists = ":l{l}h{h}"[: 5 * list_axes - list_axes // 2]
     for rule in rules:
         if list_axes and rule.pattern in (full + lists, full):
-            rule.used = True
+            rule.used += 1
             letters = rule.letters or "lh"[:list_axes]
             return None if rule.series == "-" else Place(rule.series, full + lists, letters, (), rule.series)
         at = rule.fits(full)

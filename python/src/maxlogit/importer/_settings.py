@@ -37,7 +37,13 @@ def _of_yaml(path: str, node: Any, seen: list[int], key: str = "", depth: int = 
 
 
 def settings_of(path: str) -> dict[str, str]:
-    text = Source(path).text
+    try:
+        return _read(path, Source(path).text)
+    except RecursionError:
+        raise UsageError(f"{path}: its values are nested too deep") from None
+
+
+def _read(path: str, text: str) -> dict[str, str]:
     if path.endswith(".json"):
         try:
             value = json.loads(text)

@@ -13,6 +13,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 import zlib
 from functools import cached_property
@@ -23,6 +24,7 @@ from maxlogit._library import UsageError
 _COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 _ZSTD = b"\x28\xb5\x2f\xfd"
 DAMAGED = (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, struct.error, zlib.error)
+MOST_EXPANDED = 1 << 30
 _ENDS = (".gz", ".xz", ".bz2", ".zst")
 
 # how a file begins, what it is, and what to do
@@ -39,34 +41,57 @@ _REFUSED = (
 )
 
 
-def memory() -> int:
-    """Half of this machine's."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+def shown(text: str) -> str:
+    """Without what cannot be printed or written: control characters, bytes that are no UTF-8."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def check_memory(size: float, path: str) -> None:
+    """What is read takes about four times its size."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size * 8 > memory:
+        raise UsageError(f"{path}: {size / 2**30:.1f} GiB are more than an eighth of memory: take every n-th row of it")
+
+
+def _opened(data: bytes, path: str) -> Any:
+    """What reads the contents of a compressed file; None: it is not compressed."""
+    if data.startswith(_ZSTD):
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+
+            return zstd.open(io.BytesIO(data))
+        if not shutil.which("zstd"):
+            raise UsageError(f"{path}: zstd is not here to read it: install zstd, or use `zstd -d` elsewhere")
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            return subprocess.Popen(["zstd", "-dcq"], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    opener = next((opener for magic, opener in _COMPRESSED.items() if data.startswith(magic)), None)
+    return opener and opener(io.BytesIO(data))
 
 
 def _expanded(data: bytes, path: str) -> bytes:
-    most = memory()
+    parts, size = [], 0
     try:
-        if data.startswith(_ZSTD):
-            if sys.version_info >= (3, 14):
-                from compression import zstd
-
-                out: bytes = zstd.decompress(data)
-            elif shutil.which("zstd"):
-                out = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=True).stdout
-            else:
-                raise UsageError(f"{path}: zstd is not here to read it: install zstd, or use `zstd -d` elsewhere")
-        else:
-            opener = next((opener for magic, opener in _COMPRESSED.items() if data.startswith(magic)), None)
-            if not opener:
-                return data
-            with opener(io.BytesIO(data)) as file:
-                out = file.read(most + 1)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, subprocess.CalledProcessError) as problem:
+        file = _opened(data, path)
+        if not file:
+            return data
+        with file:
+            while True:
+                parts.append((getattr(file, "stdout", None) or file).read(1 << 20))
+                size += len(parts[-1])
+                if size > MOST_EXPANDED:
+                    most = f"{MOST_EXPANDED >> 30} GiB"
+                    raise UsageError(
+                        f"{path}: larger than {most} when it is expanded, the most for compressed files: expand it first"
+                    )
+                if not parts[-1]:
+                    break
+        if getattr(file, "returncode", 0):
+            raise EOFError("zstd fails")
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as problem:
         raise UsageError(f"{path}: its compression is damaged, or it was cut short ({problem})") from None
-    if len(out) > most:
-        raise UsageError(f"{path}: larger than memory when it is expanded")
-    return out
+    return b"".join(parts)
 
 
 class Source:
@@ -79,11 +104,12 @@ class Source:
             if path == "-":
                 data = sys.stdin.buffer.read()
             else:
-                mode = os.stat(path).st_mode
-                if stat.S_ISFIFO(mode) and not re.match(r"/dev/|/proc/", path):
+                found = os.stat(path)
+                if stat.S_ISFIFO(found.st_mode) and not re.match(r"/dev/|/proc/", path):
                     raise UsageError(f"{path}: a named pipe: `maxlogit import - < {path}` reads it")
-                if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or re.match(r"/dev/(fd/|stdin)", path)):
+                if not (stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode)):
                     raise UsageError(f"{path}: not a file")
+                check_memory(found.st_size, path)
                 with open(path, "rb") as file:
                     data = file.read()
         except OSError as problem:

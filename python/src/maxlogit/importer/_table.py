@@ -6,6 +6,8 @@ import difflib
 import os
 import re
 import shlex
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -17,6 +19,7 @@ from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder
 from maxlogit.importer._log import Column, Floats
 from maxlogit.importer._names import AXES, Place, Rule, place
+from maxlogit.importer._source import shown
 
 _MOST_PLACES, _MOST_SERIES = 65536, 4096
 _ROWS = ("step", "spectra", "validation", "probe")
@@ -139,16 +142,26 @@ def _placed(columns: list[Column], rules: list[Rule]) -> list[tuple[Column, Plac
     return out
 
 
-def _check_rules(rules: list[Rule], names: list[str]) -> None:
+def check_used(rules: list[Rule], units: Mapping[str, str], columns: list[Column], runs: list[list[Series]]) -> list[str]:
+    """What is used in some of the runs alone. UsageError: a rule or a unit of nothing."""
+    messages = []
     for i, rule in enumerate(rules):
-        if rule.used:
-            continue
-        if any(rule.pattern == other.pattern for other in rules[:i]):
-            raise UsageError(f"--map: {rule.pattern} is of two rules")
-        near = difflib.get_close_matches(rule.pattern, names, 1)
-        raise UsageError(
-            f"--map: no column is {rule.pattern}" + (f"; did you mean '{near[0]}'?" if near else "; --dry-run shows them")
-        )
+        if not rule.used:
+            if any(rule.pattern == other.pattern for other in rules[:i]):
+                raise UsageError(f"--map: {rule.pattern} is of two rules")
+            near = difflib.get_close_matches(rule.pattern, [column.full for column in columns], 1)
+            raise UsageError(
+                f"--map: no column is {rule.pattern}" + (f"; did you mean '{near[0]}'?" if near else "; --dry-run shows them")
+            )
+        if rule.used < len(runs):
+            messages.append(f"--map: {rule.pattern} is in {rule.used} of {len(runs)} runs")
+    for name, unit in units.items():
+        used = sum(any(s.name == name for s in series) for series in runs)
+        if not used:
+            raise UsageError(f"--unit '{name}={unit:.60}': no series is called so; --dry-run shows them")
+        if used < len(runs):
+            messages.append(f"--unit: {name} is in {used} of {len(runs)} runs")
+    return messages
 
 
 def _grouped(placed: list[tuple[Column, Place]]) -> dict[str, Series]:
@@ -225,9 +238,11 @@ def _choose_rows(series: list[Series]) -> None:
 
 
 def series_of(columns: list[Column], rules: list[Rule], units: Mapping[str, str]) -> list[Series]:
-    """The series of a run. UsageError: a rule or a unit of nothing, or what cannot be a series."""
+    """The series of a run; counts the rules that it uses. UsageError: what cannot be a series."""
+    before = [rule.used for rule in rules]
     placed = _placed(columns, rules)
-    _check_rules(rules, [column.full for column in columns])
+    for rule, used in zip(rules, before):
+        rule.used = min(rule.used, used + 1)
     if not placed:
         raise UsageError("every column is left out")
     series = list(_grouped(placed).values())
@@ -239,9 +254,6 @@ def series_of(columns: list[Column], rules: list[Rule], units: Mapping[str, str]
         s.unit = units.get(s.name) or s.unit or ("nat" if in_nats else "1")
     _drop_last(series)
     _choose_rows(series)
-    for name in units:
-        if all(s.name != name for s in series):
-            raise UsageError(f"--unit '{name}={units[name]:.60}': no series is called so; --dry-run shows them")
     return series
 
 
@@ -260,22 +272,62 @@ def described(series: list[Series], steps: str, settings: Mapping[str, str]) -> 
         rules.append(s.name + (f"[{','.join(s.letters)}]" if s.letters else "") + "=" + pattern)
     lines += [f"{key} = {value}" for key, value in settings.items()]
     text = "\n".join([*lines, f"--map {shlex.quote(','.join(rules))}"])
-    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", "?", text)
+    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]", "?", text)
 
 
-def write(
-    path: str, series: list[Series], files: str, settings: Mapping[str, str], data: Optional[str], overwrite: bool
-) -> None:
-    note = f"imported from {files:.3000}"
-    options: dict[str, Any] = {"mode": "replace" if overwrite else "new", "data": data or note, "whole": True}
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    try:
-        recorder = Recorder(path, dict(settings), **options)
-    except UsageError as problem:
-        raise UsageError(f"{problem}; --overwrite replaces it" if "exists" in str(problem) else str(problem)) from None
+def _write(path: str, series: list[Series], files: str, settings: Mapping[str, str], data: Optional[str]) -> None:
+    note = shown(f"imported from {files:.3000}")
+    recorder = Recorder(path, dict(settings), mode="new", data=shown(data or note), whole=True)
     for s in series:
-        definition = f"'{s.pattern:.256}' of {files:.300}, as that program told it"
-        recorder.define(s.name, s.size, s.axes, unit=s.unit, definition=definition, rows=s.rows)
+        definition = shown(f"'{s.pattern:.256}' of {files:.300}, as that program told it")
+        recorder.define(s.name, s.size, s.axes, unit=shown(s.unit), definition=definition, rows=s.rows)
     recorder.log_rows({s.name: (s.steps, s.values()) for s in series})
     recorder.note(note)
     recorder.close()
+
+
+def _check_place(path: str, overwrite: bool) -> None:
+    """UsageError: there is a run file already, or another process writes it."""
+    try:
+        Recorder(path, {}, mode="replace" if overwrite else "new", whole=True)
+    except UsageError as problem:
+        raise UsageError(f"{problem}; --overwrite replaces it" if "exists" in str(problem) else str(problem)) from None
+
+
+def write(
+    runs: list[tuple[str, list[Series]]], files: str, settings: Mapping[str, str], data: Optional[str], overwrite: bool
+) -> None:
+    """All run files, or none: they are written into a folder beside, and renamed when all are there."""
+    folder = os.path.dirname(runs[0][0]) or "."
+    made = next((part for part in _parents(folder) if not os.path.lexists(part)), "")
+    os.makedirs(folder, exist_ok=True)
+    beside, done = "", []
+    try:
+        for path, _ in runs:
+            _check_place(path, overwrite)
+        beside = tempfile.mkdtemp(prefix=".import-", dir=folder)
+        for i, (_, series) in enumerate(runs):
+            _write(f"{beside}/{i}.h5", series, files, settings, data)
+        for i, (path, _) in enumerate(runs):
+            if os.path.lexists(path):
+                os.rename(path, f"{beside}/{i}.before")
+            done.append((i, path))
+            os.rename(f"{beside}/{i}.h5", path)
+        made = ""
+    except BaseException:
+        for i, path in reversed(done):
+            if os.path.lexists(f"{beside}/{i}.before"):
+                os.rename(f"{beside}/{i}.before", path)
+            elif not os.path.lexists(f"{beside}/{i}.h5"):
+                os.unlink(path)
+        raise
+    finally:
+        for rest in (beside, made):
+            if rest:
+                shutil.rmtree(rest, ignore_errors=True)
+
+
+def _parents(folder: str) -> list[str]:
+    """The folder and those that it is in, the outermost first."""
+    parts = os.path.normpath(folder).split(os.sep)
+    return [os.sep.join(parts[: n + 1]) for n in range(len(parts)) if parts[n]]

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from maxlogit._library import UsageError
-from maxlogit.importer._log import STEP_NAMES, Log
+from maxlogit.importer._log import EPOCHS, STEP_NAMES, Log
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats import (
     aim,
@@ -17,55 +17,46 @@ from maxlogit.importer.formats import (
     json_lines,
     llm_c,
     long_table,
-    maxtext,
     megatron,
     mlflow,
-    modded_nanogpt,
-    nanochat,
-    nanogpt,
-    nemo,
     numpy_arrays,
     olmo,
     other_lines,
     printed,
+    programs,
     tensorboard,
-    torchtitan,
     tqdm,
     trainer_state,
-    verl,
     wandb_chart,
 )
 from maxlogit.importer.formats._format import Format
 
 FORMATS: list[Format] = [
-    module.FORMAT
-    for module in (
-        tensorboard,
-        numpy_arrays,
-        mlflow,
-        clearml,
-        trainer_state,
-        json_lines,
-        wandb_chart,
-        aim,
-        long_table,
-        csv_table,
-        printed,
-        dictionaries,
-        nemo,
-        megatron,
-        tqdm,
-        modded_nanogpt,
-        verl,
-        maxtext,
-        torchtitan,
-        llm_c,
-        nanochat,
-        nanogpt,
-        olmo,
-        other_lines,
-    )
+    *(
+        module.FORMAT
+        for module in (
+            tensorboard,
+            numpy_arrays,
+            mlflow,
+            clearml,
+            trainer_state,
+            json_lines,
+            wandb_chart,
+            aim,
+            long_table,
+            csv_table,
+            printed,
+            dictionaries,
+            tqdm,
+            llm_c,
+            olmo,
+            megatron,
+        )
+    ),
+    *programs.FORMATS,
+    other_lines.FORMAT,
 ]
+_LINES = [format.line for format in FORMATS[: FORMATS.index(megatron.FORMAT) + 1] if format.line]  # the last takes any line
 
 
 def _chosen(source: Source, name: str) -> Format:
@@ -78,16 +69,25 @@ def _chosen(source: Source, name: str) -> Format:
     first = next((line for line in source.head.splitlines() if line.strip()), "")
     fields = re.split(r"[\t,; ]+", first.strip("# "))
     if table or (
-        len(fields) > 1 and any(field.strip('"') in STEP_NAMES for field in fields) and not re.search(r"\d\s|[:=]", first)
+        len(fields) > 1
+        and any(field.strip('"') in (*STEP_NAMES, *EPOCHS) for field in fields)
+        and not re.search(r"\d\s|[:=]|\s\d", first)
     ):
         return csv_table.FORMAT
-    if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, FORMATS):
+    if source.name.endswith((".log", ".txt", ".out")) or printed.known(source, _LINES):
         return printed.FORMAT
     return csv_table.FORMAT
 
 
 def read(path: str, options: Any) -> list[Log]:
     """What a file or a folder has; several logs where it has several that are distinguished by their names."""
+    try:
+        return _read(path, options)
+    except RecursionError:
+        raise UsageError(f"{path}: its values are nested too deep") from None
+
+
+def _read(path: str, options: Any) -> list[Log]:
     names = ["guess", *(format.name for format in FORMATS)]
     if options.form not in names:
         raise UsageError(f"import --form: '{options.form:.60}' is not one of {', '.join(names)}")
@@ -105,7 +105,7 @@ def read(path: str, options: Any) -> list[Log]:
     if format.reads:
         format.reads(source, log, options)
     elif format.line or format is printed.FORMAT:
-        printed.read_lines(source, log, [f for f in FORMATS if f.line and format in (f, printed.FORMAT)])
+        printed.read_lines(source, log, [format.line] if format.line else list(_LINES))
     else:
         csv_table.read_table(source, log, options, [f.table for f in FORMATS if f.table])
     return [log]

@@ -8,16 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
-from maxlogit.importer._log import TEXT, Log, number_of, whole
+from maxlogit.importer._log import TEXT, Log, whole, with_suffix
 from maxlogit.importer._source import Source
 
 
 class Row(NamedTuple):
-    """Of a printed line: its step (None: unknown), values by name, what qualifies them."""
+    """Of a printed line: its step (None: unknown), values by name, what qualifies them. Where its step is not that of the
+    run: the epoch, the place in it, how many there are, whether they surely begin anew with it. `set`: an evaluation's."""
 
     step: Optional[int]
     values: Mapping[str, Any]
     prefix: str = ""
+    epoch: Optional[int] = None
+    at: Optional[int] = None
+    total: int = 0
+    within: bool = False
+    set: str = ""
+    line: int = 0
 
 
 class Layout(NamedTuple):
@@ -50,8 +57,14 @@ class Printed:
     bars: dict[int, int] = field(default_factory=dict)  # by their length
     total: int = 0  # of the training's bar
     step: Optional[int] = None
+    epoch: Optional[int] = None
     first_epoch: Optional[int] = None
+    last: Optional[int] = None  # the step of the last row before these
+    rows: list[Row] = field(default_factory=list)  # that wait for the length of an epoch, and those behind them
     waiting: list[Waiting] = field(default_factory=list)
+
+
+Line = Callable[[str, Printed], Optional[Row]]
 
 
 @dataclass(frozen=True)
@@ -67,14 +80,16 @@ class Format:
     file: str = "train.log"
     knows: Optional[Callable[[Source], bool]] = None
     reads: Optional[Callable[[Source, Log, Any], None]] = None
-    line: Optional[Callable[[str, Printed], Optional[Row]]] = None
+    line: Optional[Line] = None
     table: Optional[Callable[[list[str]], Optional[Layout]]] = None
     folder: Optional[Callable[[str, Any], Optional[list[Log]]]] = None
 
 
-NUMBER = (
-    r"(?:np\.\w+\(|tensor\()?(?P<value>[-+]?(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-    r"|[-+]?(?i:nan|inf(?:inity)?)\b|None\b|N/A)"
+_UNIT = r"(?:[nuµm]?s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|[KMGT]i?B|%)(?![\w/=:%])"
+NUMBER = (  # with a clock's time and days left out
+    r"(?:np\.\w+\(|tensor\(|\[+(?=[^\[\],]*\]))?(?P<value>[-+]?(?:(?:\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?![\d_])|\d+)"
+    r"(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?|None|N/A)(?![\w.]*[=:]))"
+    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
 )
 
 
@@ -89,7 +104,7 @@ class Lines:
         values: dict[str, Any] = {}
         for match in self.pair.finditer(text, begin):
             name = match["name"].strip()
-            number = number_of(match["value"])
+            number = with_suffix(match["value"], match["suffix"].rstrip(".:"))
             if name and number is not TEXT and number is not None:
                 values[self.names.get(name, name)] = number
         return values

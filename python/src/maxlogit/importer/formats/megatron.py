@@ -6,13 +6,12 @@ import re
 from typing import Optional
 
 from maxlogit.importer._log import whole
-from maxlogit.importer.formats._format import Format, Lines, Printed, Row
+from maxlogit.importer.formats import other_lines
+from maxlogit.importer.formats._format import Format, Printed, Row
 
-_TRAINING = Lines(
-    "iteration ", r"(?<!at )\biteration\s+(?P<step>[\d.e+]+)\s*/\s*\d+ *\|", r"(?P<name>[^|]+):\s*NUMBER\s*(?:\||$)"
-)
 _EVALUATION = re.compile(
-    r"(?P<what>\S*validation\S*) loss at iteration (?P<step>\d+)(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
+    r"(?P<what>\S{0,60}validation\S{0,60}) loss at iteration (?P<step>\d{1,15})"
+    r"(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
 )
 
 
@@ -20,9 +19,9 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     """What qualifies an evaluation is part of its names: "on test set", "validation-NAME"."""
     match = _EVALUATION.search(line) if "loss at iteration" in line else None
     if not match:
-        return _TRAINING(line, state)
+        return other_lines.line(line, state)
     prefix = "/".join(part for part in (f"{match['set']} set" if match["set"] else match["what"], match["of"]) if part)
-    values = _TRAINING.pairs(line, match.end())
+    values, _ = other_lines.pairs(line[match.end() - 1 :])
     return Row(whole(match["step"]), values, prefix) if values else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,29 @@ import numpy as np
 
 from maxlogit._library import UsageError
 from maxlogit.importer._log import Log
-from maxlogit.importer._source import DAMAGED, Source, memory
+from maxlogit.importer._source import DAMAGED, MOST_EXPANDED, Source, check_memory
 from maxlogit.importer.formats._format import Format
 
 _MAGIC = b"\x93NUMPY"
 
 
 def _array(data: bytes, name: str, log: Log) -> Any:
+    """What the header states is compared with the bytes there are, and nothing is unpickled."""
+    file = io.BytesIO(data)
     try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError, OverflowError, SyntaxError) as problem:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = header(file)
+    except (ValueError, EOFError, SyntaxError, RecursionError, TypeError, MemoryError) as problem:
         raise log.error(f"{name}: cannot be read: {str(problem).splitlines()[0]:.100}") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-        raise log.error(f"{name}: numbers of type {getattr(array, 'dtype', '?')}")
-    if array.ndim > 3:
+    if dtype.kind not in "fiub" or dtype.hasobject:
+        raise log.error(f"{name}: numbers of type {dtype}")
+    if len(shape) > 3:
         raise log.error(f"{name}: more than 3 axes")
-    return array.astype(np.float64)
+    count = math.prod(shape)
+    if any(not 0 <= n <= len(data) for n in shape) or count * dtype.itemsize > len(data) - file.tell():
+        raise log.error(f"{name}: cannot be read: {count} numbers are stated, and the file has fewer bytes")
+    return np.frombuffer(data, dtype, count, file.tell()).reshape(shape, order="F" if fortran else "C").astype(np.float64)
 
 
 def _arrays(source: Source, log: Log) -> dict[str, Any]:
@@ -36,13 +44,15 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as file:
             size = sum(entry.file_size for entry in file.infolist())
-            if size * 4 > memory():
-                raise log.error(f"its arrays are larger than memory: {size / 2**30:.1f} GiB")
+            if size > MOST_EXPANDED and size > 2 * len(source.data):
+                most = f"{MOST_EXPANDED >> 30} GiB"
+                raise log.error(f"its arrays are larger than {most}, the most for compressed ones: numpy.savez writes others")
+            check_memory(size, log.path)
             return {name[:-4]: _array(file.read(name), name[:-4], log) for name in file.namelist() if name.endswith(".npy")}
     except UsageError:
         raise
     except DAMAGED as problem:
-        raise log.error(f"no file of numpy.savez: {problem}") from None
+        raise log.error(f"no file of numpy.savez: {str(problem) or 'cut short':.200}") from None
 
 
 def _reads(source: Source, log: Log, options: Any) -> None:
@@ -51,8 +61,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
     if not step and log.step:
         raise log.error(f"no array [steps] called {log.step}")
     steps = arrays.pop(step) if step else None
-    if steps is not None and not ((steps >= 0) & (steps == np.floor(steps))).all():
-        wrong = steps[~((steps >= 0) & (steps == np.floor(steps)))][0]
+    for wrong in () if steps is None else steps[~((steps >= 0) & (steps == np.floor(steps)) & (steps <= 1e15))]:
         raise log.error(f"{step}: {wrong:g} is no whole number from 0 on")
     log.step_found = step or "(rows, from 0 on)"
     for name, array in arrays.items():

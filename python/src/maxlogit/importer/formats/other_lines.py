@@ -1,27 +1,196 @@
-"""Lines of programs that are not known: a step, and pairs of names and numbers, a loss among them."""
+"""Lines of any program: a position (a step, an epoch, a place in an epoch), and pairs of names and numbers."""
 
 from __future__ import annotations
 
-from typing import Optional
+import re
+from collections import Counter
+from typing import Any, Optional
 
-from maxlogit.importer.formats._format import Format, Lines, Printed, Row
+from maxlogit.importer._log import TEXT, Unread, with_suffix
+from maxlogit.importer.formats._format import NUMBER, Format, Printed, Row
 
-_LINE = Lines(
-    "",
-    r"(?i)\b(?:global[_ ]?)?(?:step|iter|iteration)s?\b\W{0,3}(?P<step>\d+)\b(?![.%])",
-    r"(?<![\w/.@-])(?P<name>[A-Za-z_][\w/.@-]{0,95}(?: [A-Za-z_][\w/.@-]{0,95})?)\s{0,8}[=:]\s{0,8}NUMBER",
+_MODE = r"(?:\s?\((?P<mode>train|val|valid|test|eval)\))?"
+_OPEN = r"[\s:=#\[(]{0,8}"
+_PERCENT = r"(?:\s{0,3}\(\s{0,3}[\d.]+\s?%\s?\))?"
+_PLACE = (
+    rf"[\])]?{_PERCENT}[\s,:|]{{0,8}}\[?\s{{0,8}}(?P<at>\d{{1,15}})"
+    rf"\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}})(?![\d./]){_PERCENT}[\])]?"
 )
+_EPOCHS = tuple(  # in small letters: what a line must have, and the form
+    (word, re.compile(pattern))
+    for word, pattern in (
+        ("loss", r"^\s*\[(?P<epoch>\d{1,15}), +(?P<at>\d{1,15})\]"),
+        ("epoch:", r"(?<!\w)(?P<epoch>\d{1,15})epoch:(?P<mode>\w+):(?:\d+-)?(?P<at>\d{1,15})batch"),
+        ("train", rf"(?<!\w)train:?\s{{1,6}}\[?(?P<epoch>\d{{1,15}})(?:/\d+)?(?=[\s(\]]{{1,4}}[\d\[]){_PLACE}"),
+        (
+            "ep",
+            rf"(?<![\w./])ep(?:och)?{_MODE}\.?{_OPEN}(?P<epoch>\d{{1,15}})(?!\d|\.\d|%)(?:\s?/\s?\d+(?=[\])\s,:|]|$))?"
+            rf"(?:{_PLACE})?[\])]?",
+        ),
+    )
+)
+_BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
+_STEP = re.compile(
+    r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
+    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[kmgs%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
+)
+_BEFORE = re.compile(r"(?:^|[^\w/.-])([a-z]+)[ _-]$")
+_BEGIN = re.compile(
+    r"^\s*(?:(?P<a>\d{1,15})(?= \|)|\[(?P<b>\d{1,15})(?: \||\]\t))|(?<![\w.])(?P<c>\d{1,15})(?:\.0)?it/\d{1,15}it\b"
+)
+_RANKS = ("batch", "up.", "update", "iter", "iteration", "step", "acc_iter", "num_update", "globalstep")
+_NUMBER_OF = {  # before "step": how many, not which
+    *("per", "max", "total", "num", "number", "of", "warmup", "every", "each", "log", "logging", "save", "saving", "skipped"),
+    *("nan", "accumulation", "decay", "remaining", "time", "by", "sampling", "inference", "denoising", "gradient", "min"),
+    *("last", "best"),
+}
+_MANY = {*_NUMBER_OF, "eval", "evaluation", "val", "validation", "test"}
+_WORD = r"[A-Za-z_][\w/.@-]{0,95}"
+_NAME = rf"(?P<name>{_WORD}(?: {_WORD}){{0,3}}"
+_PAIRS = (
+    re.compile(rf"(?<![\w/.@%=-]){_NAME}(?: ?\([^()=:]{{1,30}}\))?)\s{{0,8}}[=:]\s{{0,16}}{NUMBER}"),
+    re.compile(rf"(?:^|[|,;:\t])\s{{0,8}}{_NAME}) {{1,16}}{NUMBER}(?=\s*(?:[|,;:()\[]|$))"),
+)
+_GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss[of_a=1, of_b=2]
+_OPENS = re.compile(r"\w\[")
+_SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
+_TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
+_LOSS = re.compile(r"(?i)loss|perplexity|ppl|nll|xent|entropy|cost|bpb")
+_RATE = re.compile(r"(?i)(?:lr|learning.rate|grad.?norm)$")
+_LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 
 
-def _line(line: str, state: Printed) -> Optional[Row]:
-    row = _LINE(line, state)
-    return row if row and any("loss" in name.lower() for name in row.values) else None
+def pairs(text: str) -> tuple[dict[str, Any], str]:
+    """Values by name, and what is left of the text."""
+    values: dict[str, Any] = {}
+    for bare, pattern in enumerate(_PAIRS):
+        rest, end = [], 0
+        for match in pattern.finditer(text):
+            name, value, suffix = match.group("name", "value", "suffix")
+            number = with_suffix(value, suffix.rstrip(".:"))
+            if number is not TEXT and number is not None and not (bare and type(number) is Unread):
+                values.setdefault(_LEVELS.sub("", name) if " " in name else name, number)
+            rest.append(text[end : match.start()])
+            end = match.end()
+        text = "|".join([*rest, text[end:]])
+    return values, text
+
+
+def _rank(word: str) -> int:
+    return _RANKS.index(word.replace("global_", "global").replace("global ", "global"))
+
+
+def _is_position(match: re.Match[str], text: str) -> bool:
+    """Whether the word stands alone, or behind a word that does not make it a count: "warmup steps: 100"."""
+    begin = match.start()
+    before = _BEFORE.search(text[max(0, begin - 24) : begin])
+    if before:
+        return before[1] not in (_MANY if match["many"] else _NUMBER_OF)
+    return not begin or not (text[begin - 1].isalnum() or text[begin - 1] in "_/.-")
+
+
+def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
+    """Where in a run a line is, and the rest of it."""
+    row = None
+    small = line.lower() if line.isascii() else line  # of equal length
+    bar = _BAR.match(line) if state.epoch is not None and "/" in line else None
+    place = bar or next(filter(None, (pattern.search(small) for word, pattern in _EPOCHS if word in small)), None)
+    if place:
+        found = place.groupdict()
+        at, total = found.get("at"), int(found.get("total") or 0)
+        epoch = state.epoch if bar else int(found["epoch"])
+        row = Row(None, {}, found.get("mode") or "", epoch, None if at is None else int(at), total, at is not None)
+        line, small = (f"{text[: place.start()]}|{text[place.end() :]}" for text in (line, small))
+    steps = [match for match in _STEP.finditer(small) if _is_position(match, small)]
+    best = max(steps, key=lambda match: _rank(match["word"]), default=None)
+    if best and (row or _rank(best["word"])):
+        whole = _rank(best["word"]) > _RANKS.index("step")
+        if whole or row is None or row.at is None:
+            epoch = None if whole else row.epoch if row else state.epoch
+            total, mode = int(best["total"] or 0), (row.prefix if row else "") or best["mode"] or ""
+            row = Row(None, {}, mode, epoch, int(best["at"]), total, not _rank(best["word"]) and total > 0)
+        for match in reversed(steps):
+            line = f"{line[: match.start('word')]}|{line[match.end() :]}"
+    begin = None if row else _BEGIN.search(line)
+    if begin:
+        row, line = (
+            Row(None, {}, at=int(next(filter(None, begin.groups())))),
+            f"{line[: begin.start()]}|{line[begin.end() :]}",
+        )
+    return row, line
+
+
+def line(line: str, state: Printed) -> Optional[Row]:
+    if not any(c.isdigit() for c in line):
+        return None
+    row, rest = _position(line, state)
+    if not row:
+        if "loss" in line.lower() and any(_LOSS.search(name) for name in pairs(line)[0]):
+            state.log.unplaced.append(state.log.lines)
+        return None
+    values: dict[str, Any] = {}
+    if _OPENS.search(rest):
+        for name, inside in _GROUP.findall(rest):
+            values.update((f"{name}/{key}", x) for key, x in pairs(inside)[0].items())
+        rest = _GROUP.sub("|", rest)
+    found, rest = pairs(rest)
+    values.update(found)
+    begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
+    if not begins and not any(_LOSS.search(name) or (_RATE.search(name) and row.at is not None) for name in values):
+        if row.epoch is not None and not values:
+            state.epoch = row.epoch  # it holds for the lines below
+        return None
+    of = _SET.search(rest) if not row.prefix and not _TRAIN.search(rest) else None
+    prefix = of[1].lower() if of else row.prefix.lower()
+    if prefix and not prefix.startswith("train"):
+        prefix = "test" if prefix.startswith("test") else "val"
+        values = {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
+    else:
+        prefix = ""
+    return Row(row.at if row.epoch is None else None, values, "", row.epoch, row.at, row.total, row.within, prefix)
+
+
+def settle(rows: list[Row], state: Printed) -> list[Row]:
+    """Rows with their steps, where some have a place in an epoch, and others an epoch alone. The rows show whether places
+    begin anew with each epoch: then the steps of the whole run are counted with the epochs' length."""
+    log = state.log
+    places = [row for row in rows if row.step is None and row.at is not None and not row.set]
+    at = [(row.epoch or 0, row.at or 0) for row in places]
+    anew = any(row.within for row in places) or any(a[0] < b[0] and b[1] <= a[1] for a, b in zip(at, at[1:]))
+    epochs = [row.epoch for row in rows if row.epoch is not None]
+    first = 0 if 0 in epochs else 1
+    totals = Counter(row.total for row in places if row.total)
+    length = totals.most_common(1)[0][0] if totals else max((row.at or 0 for row in places), default=0)
+    if anew and set(epochs) != {first}:
+        more = f"; the log has others, too: {sorted(set(totals) - {length})[:3]}" if len(totals) > 1 else ""
+        if not totals:
+            more = " (their largest step, as the log does not have their length)"
+        begin = f", the first of which here is epoch {min(epochs)}" if min(epochs) > 1 else ""
+        if more or begin or log.step_found:
+            log.say(f"steps count through epochs of {length} steps{more}{begin}")
+        log.step_found = f"(epochs of {length})"
+    out, last = [], state.last
+    for row in rows:
+        step = row.step
+        if step is None and row.epoch is not None:
+            if row.at is not None and not anew:
+                step = row.at
+            elif row.at is not None and not row.set:
+                step = (row.epoch - first) * length + row.at
+            elif anew:
+                step = (row.epoch - first + 1) * length
+            else:
+                step = last
+        last = last if step is None else step
+        out.append(row._replace(step=step))
+    return out
 
 
 FORMAT = Format(
     name="lines",
-    what="any other line with a step and pairs NAME=NUMBER or NAME: NUMBER behind it, a loss among them",
+    what="any other line with a step, an epoch, or a place in an epoch, and pairs NAME=NUMBER or NAME: NUMBER (NAME NUMBER "
+    "between bars, commas or semicolons), a loss or a rate among them. Places that begin anew with each epoch are counted on",
     example="INFO epoch 0, Step: 10/100, train_loss=2.5, lr: 1e-3\n",
     wanted={"loss": {10: 2.5}, "lr": {10: 1e-3}},
-    line=_line,
+    line=line,
 )

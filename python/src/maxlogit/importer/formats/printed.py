@@ -6,29 +6,31 @@ import re
 
 from maxlogit.importer._log import Log
 from maxlogit.importer._source import Source
-from maxlogit.importer.formats import tqdm
-from maxlogit.importer.formats._format import Format, Printed
+from maxlogit.importer.formats import other_lines, tqdm
+from maxlogit.importer.formats._format import Format, Line, Printed, Row
 
 _COLOR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _RANK = re.compile(r"^\s*(?:\[(?:rank|default) ?(\d+)\]:?|(?:rank|Rank|RANK)[ _=:]?(\d+)\s*[:|\]]|(\d+): )\s*")
 
 
 def _clean(line: str) -> tuple[str, str]:
-    """Without colors and the mark of a rank."""
-    if "\x1b" in line:
-        line = _COLOR.sub("", line)
+    """Without colors, what was drawn over, and the mark of a rank."""
+    if "\x1b" in line or "\b" in line:
+        line = _COLOR.sub("", line.rpartition("\b")[2])
+    if line.startswith("(") and "pid=" in line:  # of Ray
+        line = re.sub(r"^\([^()]*pid=[^()]*\)\s*", "", line)
     rank = _RANK.match(line)
     return (line[rank.end() :], f"rank{rank[1] or rank[2] or rank[3]}") if rank else (line, "")
 
 
-def known(source: Source, formats: list[Format]) -> bool:
+def known(source: Source, formats: list[Line]) -> bool:
     """Whether one of the first lines is of a format."""
     state = Printed(Log(source.path))
     lines = [_clean(line)[0] for line in source.head.split("\n")[:5000]]
-    return any(format.line(line, state) for line in lines if line for format in formats if format.line)
+    return any(format(line, state) for line in lines if line for format in formats)
 
 
-def read_lines(source: Source, log: Log, formats: list[Format]) -> None:
+def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
     state = Printed(log)
     for number, line in enumerate(source.text.split("\n"), 1):
         log.lines = number
@@ -38,21 +40,34 @@ def read_lines(source: Source, log: Log, formats: list[Format]) -> None:
         if "it/s" in line or "s/it" in line or "%|" in line:
             tqdm.see(line, state)
         for i, format in enumerate(formats):
-            row = format.line(line, state) if format.line else None
+            row = format(line, state)
             if row is None:
                 continue
-            if i:  # the next line is probably of the same
+            if 0 < i < len(formats) - 1:  # the next line is probably of the same; the last format would take those of others
                 formats.insert(0, formats.pop(i))
-            prefix = "/".join(part for part in (row.prefix, rank) if part)
-            if row.step is None:
-                tqdm.wait(dict(row.values), prefix, number, state)
+            if rank:
+                row = row._replace(prefix=f"{row.prefix}/{rank}" if row.prefix else rank)
+            if row.step is None and row.epoch is None:
+                tqdm.wait(dict(row.values), row.prefix, number, state)
+            elif row.step is None or state.rows:
+                state.rows.append(row._replace(line=number))
             else:
-                log.put(row.step, row.values, prefix, line=number)
-                log.step_found = log.step_found or "(printed)"
+                state.last = row.step
+                _put(row, log, number)
             break
     if re.search(r"[\d.eE+-]\Z", source.text):
         log.say("the last line has no end: its last number may be cut")
+    for row in other_lines.settle(state.rows, state) if state.rows else ():
+        if row.step is None:
+            log.put_without_step(dict(row.values), row.epoch, row.prefix)
+        else:
+            _put(row, log, row.line)
     tqdm.settle(state)
+
+
+def _put(row: Row, log: Log, line: int) -> None:
+    log.put(row.step or 0, row.values, row.prefix, line=line, alone=bool(row.set))
+    log.step_found = log.step_found or "(printed)"
 
 
 FORMAT = Format(

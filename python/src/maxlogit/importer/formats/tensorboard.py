@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Iterator
@@ -10,12 +11,15 @@ from typing import Any, Optional
 
 import numpy as np
 
-from maxlogit.importer._log import Log
+from maxlogit.importer._log import Log, whole
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
 
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # of TensorProto
 _LISTS = {5: "<f4", 6: "<f8", 7: "", 10: "", 13: ""}  # float_val, double_val; int_val, int64_val, half_val: varints
+
+
+_MOST = 1 << 22  # numbers of a tensor
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -26,6 +30,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
+        if shift > 63:
+            raise ValueError("a number without an end")
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
@@ -69,7 +75,9 @@ def _tensor(data: bytes) -> Any:
         content = np.array(numbers, "<u2").tobytes()
     numbers = [n - (1 << 64) if n >> 63 else n for n in numbers] if kind in (3, 9) else numbers
     array = np.frombuffer(content, _TYPES[kind]).astype(float) if content else np.array(numbers, float)
-    count = int(np.prod(shape))
+    count = math.prod(shape)
+    if count > _MOST:
+        raise ValueError("a tensor too large")
     if array.size == 1 < count:
         array = np.full(count, array[0])
     if array.size != count or len(shape) > 2 or not count:
@@ -110,6 +118,8 @@ def _reads(source: Source, log: Log, options: Any) -> None:
             for field, value in _fields(data[at + 12 : at + 12 + size]):
                 if field == 2:
                     step = value
+                    if whole(step) is None:
+                        raise ValueError("a step below 0")
                 elif field == 5:
                     found += _values(value)
         except (IndexError, ValueError, TypeError, struct.error):
