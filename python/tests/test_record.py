@@ -249,15 +249,43 @@ class Recording(InFolder):
             recorder.log(0, loss=1.0)
         self.assertEqual(len(told), 8)
 
-    def test_offline_trackers(self):
-        """Real ones, where they are installed."""
+    def recorded_to(self, tracker):
+        with maxlogit.Recorder(self.path, mode="replace", forward=tracker) as recorder:
+            recorder.log(0, loss=1.5)
+            recorder.log(1, loss=0.25, x=[1.0, 3.0])
+
+    def test_offline_tensorboard(self):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             self.skipTest("no TensorBoard here")
-        with SummaryWriter(self.folder / "board") as board, maxlogit.Recorder(self.path, forward=board) as recorder:
-            recorder.log(0, loss=1.5)
+        with SummaryWriter(self.folder / "board") as board:
+            self.recorded_to(board)
         self.assertTrue(list((self.folder / "board").iterdir()))
+
+    def test_offline_wandb(self):
+        try:
+            import wandb
+        except ImportError:
+            self.skipTest("no wandb here")
+        with wandb.init(mode="offline", dir=str(self.folder), project="test"):
+            self.recorded_to(wandb)
+        (kept,) = self.folder.glob("wandb/offline-run-*/*.wandb")
+        for text in (b"loss", b"1.5", b"0.25"):
+            self.assertIn(text, kept.read_bytes())
+
+    def test_offline_mlflow(self):
+        try:
+            import mlflow
+        except ImportError:
+            self.skipTest("no mlflow here")
+        os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+        mlflow.set_tracking_uri(self.folder.as_uri())
+        mlflow.set_experiment("test")
+        with mlflow.start_run() as run:
+            self.recorded_to(mlflow)
+        history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "loss")
+        self.assertEqual([(m.step, m.value) for m in history], [(0, 1.5), (1, 0.25)])
 
     def test_series_are_arrays(self):
         import copy
