@@ -423,6 +423,15 @@ class BiasedLess(Biased):
     least = -1e9
 
 
+class Alibi(Biased):
+    """The farther, the lower, by a slope of each head that is not trained."""
+
+    def make(self, bias):
+        super().make(bias)
+        del self.relative
+        self.register_buffer("relative", 0.5 ** torch.arange(1, self.heads + 1)[:, None] * (T - torch.arange(2 * T)))
+
+
 class Zeros(Base):
     """As some begin."""
 
@@ -598,6 +607,7 @@ EXACT = {
     "a penalty": Penalized,
     "a bias in the scores": Biased,
     "a bias in the scores, less": BiasedLess,
+    "ALiBi": Alibi,
     "nn.MultiheadAttention": Multihead,
     "attention in an inner module": Inner,
     "recomputed": Recomputed,
