@@ -360,7 +360,8 @@ static void one_program(void)
 /* What a machine has, and what its kernels say. */
 #define MACHINE \
   "; /^maxlogit: warning: the base kernels/d; s/(# memory:|,) [0-9.]+( MiB| for the passes)/\\1 ROOM\\2/g" \
-  "; s/this machine has [0-9.]+ [GMT]iB/this machine has ROOM/g; s/^# memory of the whole process .*/# ROOM of all/" \
+  "; s/this machine has [0-9.]+ [GMT]iB/this machine has ROOM/g; s/^# memory of the whole process .*/# " \
+  "ROOM of all/" \
   "; s/^# time: [^ ]+ s a step .of [0-9]+., so about [^ ]+ for/# time: LONG a step for/"
 
 static const struct {
