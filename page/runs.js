@@ -215,12 +215,12 @@ const named = s => s.about + (s.unit ? ", " + s.unit : "")
 const seriesOf = id => index.series.find(s => String(s.file) === byId(id).value)
 const seriesNow = () => seriesOf("series") || index.series[0]
 const fileNow = () => seriesNow().file + "." + (seriesNow().heads ? byId("reduce").value : "max")
-/* What a step is on the axis: 1, tokens, or seconds (the mean of the run); NaN: not known. */
+/* What a step is on the axis: 1, tokens, or seconds (the mean of the run); NaN: not known, or not the same for all. */
 const over = () => byId("over").value
-const scaleOf = run => over() === "tokens" ? parameter(run, "train.batch") * parameter(run, "model.context") : over() === "time" ? number(run.a_step) ?? NaN : 1
+const scaleOf = run => over() === "tokens" ? parameter(run, "train.batch") * parameter(run, "model.context") : over() === "time" ? number(run.seconds_per_step) ?? NaN : 1
 const meanScale = runs => {
-  const known = runs.map(scaleOf).filter(Number.isFinite)
-  return known.reduce((a, b) => a + b, 0) / known.length
+  const known = runs.map(scaleOf).filter(k => k > 0)
+  return over() === "tokens" && new Set(known).size > 1 ? NaN : known.reduce((a, b) => a + b, 0) / known.length
 }
 
 /* Running means over a share of the steps, geometric where means are. */
@@ -268,9 +268,9 @@ function curvesOf(shown, file, name) {
     else out.push({group: g, label: g.label, ...bandOf(data.map(x => x[1]), geometric, index.t)})
   }
   return out.map(curve => {
-    const k = curve.run ? scaleOf(curve.run) : meanScale(curve.group.runs), scaled = k === 1 ? curve : {...curve, s: curve.s.map(s => s * k), w: curve.w * k}
+    const k = curve.run ? scaleOf(curve.run) : meanScale(counted(curve.group.runs)), scaled = k === 1 ? curve : {...curve, s: curve.s.map(s => s * k), w: curve.w * k}
     return {...(percent ? smooth(scaled, percent, geometric) : scaled), k, colour: curve.group.colour, dash: curve.group.dash, thick: curve.run && out.length > 12 ? 1 : 1.8}
-  }).filter(curve => Number.isFinite(curve.k))
+  })
 }
 
 let plot = null // the axes as they were drawn
@@ -278,7 +278,9 @@ const curves = new Curves(byId("curves"), byId("values"), view, () => {
   const shown = curves.shown, runs = shown.flatMap(g => hidden.has(g.label) ? [] : g.runs)
   const taus = seriesNow().name === "attn/max_logit" ? new Set(runs.map(r => number(r.tau)).filter(t => t !== null)) : []
   const last = Math.max(...shown.flatMap(g => g.runs).map(r => ((dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0) * scaleOf(r)).filter(Number.isFinite), 0) || 1
-  return {list: curvesOf(shown, fileShown(shown), seriesNow().name), logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()), last,
+  const all = curvesOf(shown, fileShown(shown), seriesNow().name), list = all.filter(curve => curve.k > 0)
+  curves.unknown = all.length - list.length
+  return {list, logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()), last,
     ...(over() === "step" ? {} : over() === "tokens" ? {titlex: "tokens"} : {titlex: "time, s", grain: 10 ** Math.floor(Math.log10(last / 2000))}),
     lines: [...taus].map(tau => [tau, "threshold " + short(tau)]), // of clips and caps
     over: byId("events").checked ? drawEvents : null, happened}
@@ -368,7 +370,7 @@ function drawOverview(shown = groups()) {
     figure.dataset.file = s.file
     button.textContent = s.about + (s.heads ? ", " + {max: "largest", mean: "mean"}[reduce] + " of heads" : "")
     want(file, runs, drawSeries)
-    const {c, width, height} = canvasOf(canvas), list = curvesOf(shown, file, name)
+    const {c, width, height} = canvasOf(canvas), list = curvesOf(shown, file, name).filter(curve => curve.k > 0)
     drawCurves(c, width, height, {list, logy: isGeometric(name), title: s.unit, ...(over() === "step" ? {} : {titlex: {tokens: "tokens", time: "time, s"}[over()], grain: 1e-3})})
     canvas.setAttribute("aria-label", button.textContent + ", " + list.length + " curves")
   }
@@ -457,7 +459,7 @@ function fillChoices() {
   if (!was) return
   if (wanted.get("series") && place(wanted.get("series")) < 0) view.series = wanted.get("series")
   byId("filter").value = wanted.get("filter") || ""
-  for (const id of ["reduce", "draw", "over", "smooth"]) if (wanted.get(id)) byId(id).value = wanted.get(id)
+  for (const id of ["reduce", "draw", "over", "smooth"]) if ([...byId(id).options].some(o => o.value === wanted.get(id))) byId(id).value = wanted.get(id)
   for (const id of ["logx", "events", "logcolour"]) byId(id).checked = wanted.get(id) === "1"
   byId("logy").checked = wanted.has("logy") ? wanted.get("logy") === "1" : isLog()
   if (wanted.get("sort")) view.sort = wanted.get("sort").replace(/^-/, ""), view.down = wanted.get("sort")[0] === "-"
@@ -478,7 +480,7 @@ function keepView() {
   put("smooth", byId("smooth").value, "0")
   for (const id of ["logx", "events", "logcolour"]) put(id, byId(id).checked ? "1" : "", "")
   put("logy", byId("logy").checked ? "1" : "0", isLog() ? "1" : "0")
-  if (view.from !== null) p.set("from", Math.round(view.from)), p.set("to", Math.round(view.to))
+  if (view.from !== null) p.set("from", +view.from.toPrecision(7)), p.set("to", +view.to.toPrecision(7))
   put("run", byId("headrun").value, (index.runs[0] || {}).key)
   put("heads", (heads || {}).name, "attn/max_logit")
   put("a", byId("runa").value, (index.runs[0] || {}).key)
@@ -486,7 +488,7 @@ function keepView() {
   history.replaceState(null, "", "#" + p)
 }
 
-/* Max logits grow by factors: their axis is logarithmic until somebody changes it. */
+/* Max logits grow by factors: at first their axis is logarithmic. */
 const isLog = () => isGeometric((seriesNow() || {name: ""}).name)
 function chooseSeries() {
   byId("logy").checked = isLog()
@@ -514,11 +516,11 @@ function drawSeries(shown = groups()) {
   curves.shown = shown
   redraw()
   drawOverview(shown)
-  const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, Math.round(x.w / x.k)) : w, 1), unknown = shown.filter(g => !hidden.has(g.label) && !Number.isFinite(meanScale(g.runs))).length
+  const thinned = plot.list.reduce((w, x) => x.h ? Math.max(w, Math.round(x.w / x.k)) : w, 1), unknown = curves.unknown
   byId("meaning").textContent = named(s) + ". " + (byId("draw").value === "band" ? "Lines: " + (isGeometric(s.name) ? "geometric means" : "means") +
     " over a group's runs that did not diverge or blow up, bands: their 95 % intervals (Student's t)." : "") + (thinned > 1 ? " Lines are means of up to " + thinned + " steps; shades reach from their smallest to their largest value." : "") +
     (byId("smooth").value === "0" ? "" : " Smoothed: running means over " + byId("smooth").value + " % of the steps.") + (over() === "time" ? " Time: steps times the mean duration of a run's steps." : "") +
-    (unknown ? " Not drawn: " + unknown + " group" + (unknown > 1 ? "s" : "") + " whose " + over() + " per step is not known." : "") +
+    (unknown ? " Not drawn: " + unknown + " curve" + (unknown > 1 ? "s" : "") + " whose " + over() + " per step is not known, or not the same for all runs." : "") +
     (plot.list.length || !runs.some(r => r.state === "running") ? "" : " The values of a run that has just begun come with its first snapshot.")
 }
 

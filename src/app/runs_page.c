@@ -573,7 +573,7 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
               : s->blew_up ? run_shown_state(run->file)
                            : run_state(run->file)),
     "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
-    json_known(!isnan(left), left), "a_step", json_known(!isnan(a_step), a_step), "loss",
+    json_known(!isnan(left), left), "seconds_per_step", json_known(!isnan(a_step), a_step), "loss",
     json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak", place_json(&s->peak),
     "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
 }

@@ -119,7 +119,7 @@ static void clean_environment(void)
   for (char **at = environ; at && *at;) {
     char *name = memory_text(*at);
     name[strcspn(name, "=")] = '\0';
-    if (!is_personal(*at) || unsetenv(name)) at++;
+    if (!strchr(*at, '=') || !is_personal(*at) || unsetenv(name)) at++; /* one without = cannot be unset */
     memory_free(name);
   }
   keep_absolute("PATH");

@@ -6,13 +6,15 @@
 #include "base/error_export.h"
 #include "training/stabilizers/qk_clip.h"
 
+enum { MOST_HEADS = 4096 }; /* of a layer; its scope takes a square of them */
+
 static int check(const struct maxlogit_clip *c, long heads, long kv_heads, struct error *e)
 {
   if (!(c->tau > 0) || !isfinite(c->tau)) return error_set(e, STATUS_USAGE, "tau is %g; more than 0", c->tau);
   if (!(c->alpha >= 0 && c->alpha <= 1)) return error_set(e, STATUS_USAGE, "alpha is %g; 0 to 1", c->alpha);
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads)
-    return error_set(e, STATUS_USAGE, "%ld heads with %ld keys: heads is a multiple of keys", heads,
-                     kv_heads);
+  if (heads < 1 || heads > MOST_HEADS || kv_heads < 1 || heads % kv_heads)
+    return error_set(e, STATUS_USAGE, "%ld heads with %ld keys: heads is a multiple of keys, at most %d",
+                     heads, kv_heads, MOST_HEADS);
   if ((int)c->scope < 0 || c->scope > MAXLOGIT_SCOPE_LAYER || (int)c->gqa < 0 ||
       c->gqa > MAXLOGIT_GQA_COMPENSATED || (int)c->mla < 0 || c->mla > MAXLOGIT_MLA_KR_HEAD)
     return error_set(e, STATUS_USAGE, "no such scope or rule");
@@ -34,6 +36,7 @@ static int compute(const struct maxlogit_clip *c, const float *max_logit, long h
 {
   /* scopes and rules of MLA are in the order of qk_clip.h */
   static const long gqa[] = {QK_CLIP_Q_ONLY, QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_COMPENSATED};
+  IN_C_LOCALE;
   struct error e = {0};
   int status = check(c, heads, kv_heads, &e);
   if (status) return error_export(error, status, &e);

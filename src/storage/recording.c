@@ -229,12 +229,14 @@ static void put_shape(struct recorder *r)
   }
 }
 
-/* `last_step` of a run is the number of its updates: steps count from 0. */
+/* `last_step` of a run is the number of its updates: steps count from 0. How long a recording took that is written whole
+   says nothing about its run. */
 static int write_file(struct maxlogit_recorder *m, const char *state, int final, struct error *e)
 {
   double begin = clock_seconds();
   put_shape(m->r);
-  int status = recorder_snapshot(m->r, state, last_step(m->r) + 1, m->wall + begin - m->opened, final, e);
+  double wall = m->whole ? 0 : m->wall + begin - m->opened;
+  int status = recorder_snapshot(m->r, state, last_step(m->r) + 1, wall, final, e);
   if (!status) m->renamed = 0;
   m->snapshot_at = clock_seconds();
   m->snapshot_cost = m->snapshot_at - begin;

@@ -519,6 +519,7 @@ static double rope_gain(const struct architecture *s, const json_t *rope)
          all = rope_number(rope, "mscale_all_dim");
   if (first == 0) first = rope_number(rope, "original_max_position_embeddings");
   if (first == 0) first = most;
+  if (is_long && !(first > 1)) return NAN;
   if (factor == 0) factor = most / first; /* NaN, hence no bound, where neither is given */
   if (is_long) return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(first));
   return mscale != 0 && all != 0 ? yarn_mscale(factor, mscale) / yarn_mscale(factor, all)
@@ -613,18 +614,19 @@ static void find_unbounded(struct architecture *s)
   }
   if (s->row->need && !get(s, s->row->need)) key = s->row->need;
   if (!key && is_type(s->row, top)) key = unknown_in(s->row, config, NULL);
+  const int at_top = key != NULL;
   if (!key) key = unknown_in(s->row, inner, NULL);
   if (!key) key = unknown_in_rope(s->row, rope_at_top(s));
   if (!key) return;
   safetensors_label(key, label);
   if (key == s->row->need)
     snprintf(s->unbounded, sizeof s->unbounded,
-             "no bounds on logits: %s of config.json is missing, which family %s needs", label, s->family);
+             "no bounds on logits: config.json lacks what family %s needs (%s)", s->family, label);
   else
-    snprintf(s->unbounded, sizeof s->unbounded,
-             "no bounds on logits: %s of config.json could change them, and family %s has no rule for it "
-             "(--set=%s=null leaves it out)",
-             label, s->family, label);
+    snprintf(
+      s->unbounded, sizeof s->unbounded,
+      "no bounds on logits: %s of config.json could change them, and family %s has no rule for it%s%s%s",
+      label, s->family, at_top ? " (--set=" : "", at_top ? label : "", at_top ? "=null leaves it out)" : "");
 }
 
 static long length_of(const struct weight *w) { return (long)(w->rows * w->cols); }

@@ -362,7 +362,7 @@ static void one_program(void)
   "; /^maxlogit: warning: the base kernels/d; s/(# memory:|,) [0-9.]+( MiB| for the passes)/\\1 ROOM\\2/g" \
   "; s/this machine has [0-9.]+ [GMT]iB/this machine has ROOM/g; s/^# memory of the whole process .*/# " \
   "ROOM of all/" \
-  "; s/^# time: [^ ]+ s a step .of [0-9]+., so about [^ ]+ for/# time: LONG a step for/"
+  "; s/^# time: [^ ]+ s per step .mean of [0-9]+., so about [^ ]+ for/# time: LONG per step for/"
 
 static const struct {
   const char *name;

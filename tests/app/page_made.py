@@ -15,7 +15,7 @@ def run(key, kind, seed, state, step, **more):
     place = lambda x, l, h: {"value": x, "step": 4, "layer": l, "head": h}
     n = KEYS.index(key)
     out = {"key": key, "stamp": "s" + key, "path": f"runs/{key}.h5", "id": "00" + key, "group": kind, "kind": kind.split()[0], "seed": seed,
-           "date": f"2026-0{n + 1}-03T04:05:06Z", "state": state, "step": step, "steps": 40, "left": None, "a_step": None if n == 6 else (n + 1) / 4, "loss": 2.5 - n / 8, "val": 3 + (5 * n % 7) / 16,
+           "date": f"2026-0{n + 1}-03T04:05:06Z", "state": state, "step": step, "steps": 40, "left": None, "seconds_per_step": None if n == 6 else (n + 1) / 4, "loss": 2.5 - n / 8, "val": 3 + (5 * n % 7) / 16,
            "peak": place(10.123456 * (n + 1), 0, n % 2), "last": place(9.5 - n, 1, 0), "tau": None, "own": {"train.lr": "0.01", "train.seed": str(seed)}}
     own = more.pop("own", {})
     return {**out, **more, "own": {**out["own"], **own}}

@@ -67,7 +67,7 @@ fi
 # what is planted to diverge does so in the same step
 try nan 2 preset=adam train.lr=1e30 train.warmup=0
 
-# optimisers' states shared out: pieces end within heads, matrices are whole; a clip scales their momenta, too
+# optimizers' states shared out: pieces end within heads, matrices are whole; a clip scales their momenta, too
 shared() {
   name=$1 count=$2
   shift 2
@@ -87,7 +87,7 @@ on 4 preset=adamclip qk_clip.tau=0.3 qk_clip.momentum=scale qk_clip.when=before 
 ranks 2 "$program" resume -q "$dir/half.h5" train.steps=9 >"$dir/log" 2>&1 || fail "shared by 2: $(cat "$dir/log")"
 same pieces.h5 half.h5
 memory() { ranks "$1" "$program" run -n optimizer=adam model.width=128 train.micro_batches=4 comm.shard=states |
-  sed -n 's/.* \([0-9.]*\) for the optimisers.*/\1/p'; }
+  sed -n 's/.* \([0-9.]*\) for the optimizers.*/\1/p'; }
 # directions and two moments of each number: 3 of them, and 1 + 2/4
 one=$(memory 1) four=$(memory 4)
 awk -v one="$one" -v four="$four" 'BEGIN { exit !(one > 1 && four < 0.55 * one && four > 0.45 * one) }' ||

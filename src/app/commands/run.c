@@ -62,26 +62,36 @@ static void print_sizes(struct trainer *t)
 {
   double parameters, checkpoint;
   trainer_sizes(t, &parameters, &checkpoint);
-  printf("# parameters: %.0f; a checkpoint takes %.1f MiB of disk, and checkpoint.keep says how many stay\n",
-         parameters, checkpoint / 0x1p20);
+  printf(
+    "# parameters: %.0f; a checkpoint takes %.1f MiB of disk, and checkpoint.keep sets how many are kept\n",
+    parameters, checkpoint / 0x1p20);
 }
 
-/* The first step, which validates and has spectra, is not timed. */
+/* Steps are timed behind the first one, which validates and has spectra. */
 static int print_time(struct trainer *t, struct error *e)
 {
   enum { MOST = 5 };
   double begin = 0, seconds = 0;
   int timed = -1;
   char all[32];
+  fflush(stdout); /* what is known does not wait for this */
   while (timed < MOST && seconds < 1 && trainer_more(t) && trainer_ranks(t, NULL) == 1) {
     if (trainer_step(t, e) || trainer_settle(t, e)) return e->status;
     if (!++timed) begin = clock_seconds();
     seconds = clock_seconds() - begin;
   }
-  if (timed < 1) return STATUS_OK;
-  duration_text(all, seconds / timed * (double)trainer_status(t).steps);
-  printf("# time: %.3g s a step (of %d), so about %s for %ld steps, without validation and spectra\n",
-         seconds / timed, timed, all, trainer_status(t).steps);
+  const struct trainer_status now = trainer_status(t);
+  if (timed < 1) {
+    printf("# time: not known, because %s\n",
+           trainer_ranks(t, NULL) > 1 ? "there are several ranks" : "only steps behind the first are timed");
+    return STATUS_OK;
+  }
+  duration_text(all, seconds / timed * (double)now.steps);
+  printf("# time: %.3g s per step (mean of %d), so about %s for %ld steps; validation and spectra are "
+         "seldom, and add to it\n",
+         seconds / timed, timed, all, now.steps);
+  if (!trainer_more(t) && now.done < now.steps)
+    printf("# but the run ended after %ld steps: %s\n", now.done, now.state);
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   printf("# memory of the whole process in these steps: %.1f MiB\n", (double)usage.ru_maxrss / 1024);
@@ -108,7 +118,7 @@ static int run(void *request, struct error *e)
 {
   const struct options *r = request;
   struct trainer *t = NULL;
-  drive_catch_signals();
+  if (!r->dry_run) drive_catch_signals(); /* there is nothing to save */
   if (use_ranks(e)) return e->status;
   struct config *c = config_new();
   int status = configure(c, &r->request, e);
@@ -117,9 +127,9 @@ static int run(void *request, struct error *e)
     printf("# run %s\n", trainer_id(t));
     print_memory(t);
     print_sizes(t);
-    status = print_time(t, e);
     print_ranks(t);
     config_each(c, print_entry, NULL);
+    status = print_time(t, e);
     trainer_abandon(t);
   } else if (!status) {
     status = report_drive(t, r->quiet, e);

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "analysis/runset.h"
 #include "app/chart.h"
 #include "app/command.h"
+#include "app/summary.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -124,12 +126,13 @@ static int show(void *context, long from)
 
 /* --- a folder ------------------------------------------------------------------------------------------ */
 
-enum { QUIET = 10 }; /* seconds without a writer after which a sweep is over */
+enum { QUIET = 10 }; /* seconds without a writer after which a sweep is over; a look at least twice in them */
 
 struct watched_run {
   char *path, *shown;
   struct live_rows live; /* while it is written */
   int is_live;
+  struct stat end; /* the file, once it has been read to its end */
   char state[32];
   double last[LIVE_FIELDS], steps, lr;
   struct run about; /* kind and seed */
@@ -148,8 +151,8 @@ static void add_run(struct folder_view *f, const char *path)
     if (!strcmp(f->run[i].path, path)) return;
   f->run = memory_grow(f->run, (size_t)f->runs, (size_t)f->runs + 1, sizeof *f->run);
   struct watched_run *r = &f->run[f->runs++];
-  *r =
-    (struct watched_run){.path = memory_text(path), .lr = NAN, .shown = text_stem(path, ".h5"), .is_live = 1};
+  *r = (struct watched_run){
+    .path = memory_text(path), .lr = NAN, .about.seed = -1, .shown = text_stem(path, ".h5"), .is_live = 1};
   text_clean(r->shown, strlen(r->shown) + 1, "");
   for (int i = 0; i < LIVE_FIELDS; i++) r->last[i] = NAN;
   live_begin(&r->live, path);
@@ -170,12 +173,22 @@ static int find_runs(struct folder_view *f, struct error *e)
   return STATUS_OK;
 }
 
-/* Is it being written? */
+/* As by a resume. */
+static int has_changed(const struct watched_run *r)
+{
+  struct stat now;
+  return !stat(r->path, &now) &&
+         (now.st_ino != r->end.st_ino || now.st_mtim.tv_sec != r->end.st_mtim.tv_sec ||
+          now.st_mtim.tv_nsec != r->end.st_mtim.tv_nsec);
+}
+
+/* 1: it is being written; -1: it has just ended. */
 static int look_at(struct watched_run *r)
 {
   struct run_file *file = NULL;
   long from;
-  if (!r->is_live) return 0;
+  if (!r->is_live && !has_changed(r)) return 0;
+  if (!r->is_live) live_begin(&r->live, r->path), r->is_live = 1;
   int over = live_is_over(&r->live); /* asked first: what is read then is all there is */
   live_news(&r->live, &from);
   if (r->live.rows) values_of(&r->live, r->live.rows - 1, r->last);
@@ -188,11 +201,15 @@ static int look_at(struct watched_run *r)
     r->lr = run_number(&r->about, "train.lr", NAN);
     int is_left = over && !strcmp(run_state(file), "running");
     text_fill(r->state, sizeof r->state, is_left ? "no writer" : run_shown_state(file));
+    double val;
+    if (over && summary_last(file, "val_loss", &val)) r->last[LIVE_VAL_LOSS] = val; /* that of the end, too */
     run_close(file);
   }
   if (!over) return 1;
   live_end(&r->live);
-  return r->is_live = 0;
+  if (stat(r->path, &r->end)) r->end = (struct stat){0};
+  r->is_live = 0;
+  return -1;
 }
 
 static void add_cut(struct buffer *out, struct buffer *line, int columns)
@@ -203,17 +220,41 @@ static void add_cut(struct buffer *out, struct buffer *line, int columns)
   memory_free(line->text);
 }
 
+/* As many letters as fit, and blanks. */
+static void add_padded(struct buffer *b, const char *text, int width)
+{
+  char fits[64];
+  int letters = 0;
+  text_fill(fits, (size_t)width + 1 < sizeof fits ? (size_t)width + 1 : sizeof fits, text);
+  for (const char *c = fits; *c; c++) letters += ((unsigned char)*c & 0xC0) != 0x80;
+  buffer_add(b, "%s%*s ", fits, width - letters, "");
+}
+
+static void add_value(struct buffer *b, const struct watched_run *r, enum live_field field, int width,
+                      const char *format)
+{
+  char text[32] = "-";
+  if (!isnan(r->last[LIVE_STEP])) snprintf(text, sizeof text, format, without_nan_sign(r->last[field]));
+  buffer_add(b, " %*s", width, text);
+}
+
 /* What a narrow window cuts stands last. */
 static void add_line(struct buffer *b, const struct watched_run *r, int name, int kind)
 {
-  char step[48] = "-", of[24] = "", seed[24] = "-", lr[32] = "-";
-  if (r->steps > 0) snprintf(of, sizeof of, "/%.0f", r->steps);
-  if (!isnan(r->last[LIVE_STEP])) snprintf(step, sizeof step, "%.0f%s", r->last[LIVE_STEP] + 1, of);
+  char step[48] = "-", seed[24] = "-", lr[32] = "-";
+  double last = r->last[LIVE_STEP];
+  if (!isnan(last) && r->steps > 0)
+    snprintf(step, sizeof step, "%.0f/%.0f", last + 1, r->steps);
+  else if (!isnan(last))
+    snprintf(step, sizeof step, "%.0f", last);
   if (r->about.seed >= 0) snprintf(seed, sizeof seed, "%ld", r->about.seed);
   if (!isnan(r->lr)) text_number(r->lr, lr);
-  buffer_add(b, "%-*.*s %-*.*s %6s %4s %11s %-10s %7.4f %9.4g %7.4f", name, name, r->shown, kind, kind,
-             r->about.kind, lr, seed, step, r->state, without_nan_sign(r->last[LIVE_LOSS]),
-             without_nan_sign(r->last[LIVE_MAX_LOGIT]), without_nan_sign(r->last[LIVE_VAL_LOSS]));
+  add_padded(b, r->shown, name);
+  add_padded(b, r->about.kind, kind);
+  buffer_add(b, "%6s %4s %11s %-10s", lr, seed, step, r->state);
+  add_value(b, r, LIVE_LOSS, 7, "%.4f");
+  add_value(b, r, LIVE_MAX_LOGIT, 9, "%.4g");
+  add_value(b, r, LIVE_VAL_LOSS, 7, "%.4f");
 }
 
 static int wider(int width, const char *text, int most)
@@ -276,8 +317,13 @@ static void show_folder(const struct folder_view *f)
 static void print_ended(const struct watched_run *r)
 {
   struct buffer b = {0};
-  buffer_add(&b, "%s  %s  %s  ", r->shown, r->about.kind, r->state);
-  add_values(&b, r->last);
+  buffer_add(&b, "%s  %s%s%s", r->shown, r->about.kind, *r->about.kind ? "  " : "", r->state);
+  if (isnan(r->last[LIVE_STEP]))
+    buffer_add(&b, "\n");
+  else {
+    buffer_add(&b, "  ");
+    add_values(&b, r->last);
+  }
   fputs(b.text, stdout);
   fflush(stdout);
   memory_free(b.text);
@@ -285,7 +331,8 @@ static void print_ended(const struct watched_run *r)
 
 static int follow_folder(struct live_view *w, struct error *e)
 {
-  struct timespec pause = {(time_t)w->interval, (long)(fmod(w->interval, 1) * 1e9)};
+  double interval = fmin(w->interval, QUIET / 2);
+  struct timespec pause = {(time_t)interval, (long)(fmod(interval, 1) * 1e9)};
   struct folder_view f = {.view = w};
   struct buffer b = {0};
   double seen = clock_seconds();
@@ -293,9 +340,9 @@ static int follow_folder(struct live_view *w, struct error *e)
   while (!(status = find_runs(&f, e)) && !ferror(stdout)) {
     int writers = 0;
     for (int i = 0; i < f.runs; i++) {
-      int was_live = f.run[i].is_live;
-      writers += look_at(&f.run[i]);
-      if (was_live && !f.run[i].is_live && !w->terminal) print_ended(&f.run[i]);
+      int seen_now = look_at(&f.run[i]);
+      writers += seen_now > 0;
+      if (seen_now < 0 && !w->terminal) print_ended(&f.run[i]);
     }
     if (w->terminal) show_folder(&f);
     if (writers) seen = clock_seconds();
@@ -347,9 +394,10 @@ static int watch(void *request, struct error *error)
 const struct command command_watch = {
   .name = "watch",
   .arguments = "RUN.h5\nFOLDER",
-  .help = "live curves of a run, or a live table of a sweep, in the terminal",
+  .help = "live curves of a run, or a live table of a folder of runs, in the terminal",
   .about = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
-           "run ends. Of a folder: a table of its runs on a terminal, elsewhere a line for each run that has "
+           "run ends. Given a folder, it shows a table of its runs on a terminal, elsewhere a line for each "
+           "run that has "
            "ended. Ends "
            "when nothing was written in it for 10 seconds.",
   .more = "maxlogit watch a.h5\nmaxlogit watch runs",

@@ -43,6 +43,11 @@ class OfACopy:
     def close(self) -> None:
         pass
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"QKClip.{name}: a copy of a model has no QKClip: make one for it")
+
 
 class _Clipped(NamedTuple):
     """A sample of the numbers of a parameter that a clip has changed: later values show whether it lasted. A copy of all
@@ -146,8 +151,8 @@ class QKClip:
 
     def _set_rule(self, settings: dict[str, Any]) -> None:
         tau, alpha = settings["tau"], settings["alpha"]
-        if not tau > 0 or not 0 <= alpha <= 1:
-            raise ValueError(f"tau={tau}, alpha={alpha}: tau must be above 0, alpha from 0 to 1")
+        if not 0 < tau < float("inf") or not 0 <= alpha <= 1:
+            raise ValueError(f"tau={tau}, alpha={alpha}: tau must be finite and above 0, alpha from 0 to 1")
         self._rule = clip_rule(**settings)
         self._settings = settings
 
