@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import sys
 from collections.abc import Sequence
 
 from maxlogit._library import MaxlogitError, UsageError
 from maxlogit.importer import _table as table
-from maxlogit.importer._log import Column, Key, Log, _some
+from maxlogit.importer._log import Column, Key, Log, _some, printable
 from maxlogit.importer._names import rules_of
 from maxlogit.importer._settings import clean_key, settings_of
+from maxlogit.importer._source import memory
 from maxlogit.importer.formats import read
 
 
@@ -52,7 +54,7 @@ def _settings(options: argparse.Namespace, logs: list[Log]) -> dict[str, str]:
     for path in options.config:
         found.update(settings_of(path))
     return {
-        clean_key(key): "".join(c if c.isprintable() else "?" for c in value) for key, value in {**found, **given}.items()
+        clean_key(key): printable(value) for key, value in {**found, **given}.items()
     }
 
 
@@ -145,24 +147,39 @@ def _import(options: argparse.Namespace, messages: list[str]) -> None:
         messages.append(f"columns of texts are left out: {_some(texts)}")
     runs = list(dict.fromkeys(run for (run, _, _), column in columns.items() if len(column.steps)))
     steps = options.step or next(log.step_found for log in reversed(logs))
-    files = ", ".join(os.path.basename(os.path.normpath(path))[:200] for path in options.files)
+    files = printable(", ".join(os.path.basename(os.path.normpath(path))[:200] for path in options.files))
     for run, path in zip(runs, _output(options, runs)):
         series = table.series_of([column for (of, _, _), column in columns.items() if of == run], rules, units)
         if not options.dry_run:
             table.write(path, series, files, settings, options.data, options.overwrite)
-        print(table.described(series, steps, settings) + ("" if options.dry_run else f"\n{path}"))
+        print(table.described(series, steps, settings) + ("" if options.dry_run else f"\n{printable(path)}"))
+
+
+def _limit_memory(now: tuple[int, int]) -> None:
+    """To three quarters of this machine's: what expands to more ends with a message, not with other programs."""
+    most = memory() * 3 // 2
+    if all(limit == resource.RLIM_INFINITY or limit > most for limit in now):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, now[1]))
 
 
 def main(argv: Sequence[str]) -> int:
     """Returns an exit status: 2 for input that cannot be read as asked, 1 where writing fails."""
     messages: list[str] = []
     status = 0
+    limit = resource.getrlimit(resource.RLIMIT_DATA)
     try:
+        _limit_memory(limit)
         _import(_options(argv), messages)
     except UsageError as problem:
         status, messages = 2, [str(problem)]
     except (MaxlogitError, OSError, MemoryError) as problem:
         status, messages = 1, [str(problem) or "no memory"]
+    except RecursionError:
+        status, messages = 2, ["import: values nested too deep"]
+    except (ValueError, ArithmeticError) as problem:
+        status, messages = 2, [f"import: cannot be read: {problem}"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, limit)
     for message in messages:
-        print("maxlogit:", "".join(c if c.isprintable() else "?" for c in message), file=sys.stderr)
+        print("maxlogit:", printable(message), file=sys.stderr)
     return status

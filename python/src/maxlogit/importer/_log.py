@@ -24,7 +24,13 @@ EPOCHS = ("epoch", "Epoch", "train/epoch")
 RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition")
 _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
+_MOST_NAME = 1000  # time to find places in a name grows with its square
 TEXT = object()
+
+
+def printable(text: str) -> str:
+    """Without what could steer a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def number_of(text: str) -> Any:
@@ -209,7 +215,9 @@ class Log:
     def column(self, name: str, prefix: str = "", run: str = "") -> Column:
         key = (run, prefix, name)
         if key not in self.columns:
-            self.columns[key] = Column(prefix, name)
+            if len(prefix) + len(name) > _MOST_NAME:
+                raise self.error(f"a name of {len(prefix) + len(name)} characters ({name:.40}...); at most {_MOST_NAME}")
+            self.columns[key] = Column(printable(prefix), printable(name))
         return self.columns[key]
 
     def put(

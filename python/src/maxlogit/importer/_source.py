@@ -13,6 +13,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import zipfile
 import zlib
 from functools import cached_property
@@ -44,6 +45,20 @@ def memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
+def _by_zstd(data: bytes, most: int) -> bytes:
+    """The program must not expand more than is read: ten kilobytes can stand for gigabytes."""
+    with tempfile.TemporaryFile() as packed:
+        packed.write(data)
+        packed.seek(0)
+        with subprocess.Popen(["zstd", "-dcq"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
+            out = program.stdout.read(most + 1)  # type: ignore[union-attr]
+            if len(out) > most:
+                program.kill()
+    if program.returncode and len(out) <= most:
+        raise subprocess.CalledProcessError(program.returncode, "zstd")
+    return out
+
+
 def _expanded(data: bytes, path: str) -> bytes:
     most = memory()
     try:
@@ -51,9 +66,10 @@ def _expanded(data: bytes, path: str) -> bytes:
             if sys.version_info >= (3, 14):
                 from compression import zstd
 
-                out: bytes = zstd.decompress(data)
+                with zstd.open(io.BytesIO(data)) as file:
+                    out: bytes = file.read(most + 1)
             elif shutil.which("zstd"):
-                out = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=True).stdout
+                out = _by_zstd(data, most)
             else:
                 raise UsageError(f"{path}: zstd is not here to read it: install zstd, or use `zstd -d` elsewhere")
         else:

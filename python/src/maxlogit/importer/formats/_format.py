@@ -79,7 +79,8 @@ NUMBER = (
 
 
 class Lines:
-    """Printed lines of one shape: `head` finds the step, `pair` each name and value behind it. `hint`: what is in all."""
+    """Printed lines of one shape: `head` finds the step, `pair` each name and value behind it. `hint`: what is in all.
+    Names are of bounded length, so that a long line costs time in proportion to its length."""
 
     def __init__(self, hint: str, head: str, pair: str, names: Optional[Mapping[str, str]] = None) -> None:
         self.hint, self.head, self.pair = hint, re.compile(head), re.compile(pair.replace("NUMBER", NUMBER))

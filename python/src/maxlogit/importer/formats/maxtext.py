@@ -2,11 +2,11 @@
 
 from maxlogit.importer.formats._format import Format, Lines
 
-_TRAINING = Lines("completed step: ", r"completed step: (?P<step>\d+),", r"(?P<name>[A-Za-z_][\w/ ]*): NUMBER")
+_TRAINING = Lines("completed step: ", r"completed step: (?P<step>\d+),", r"(?P<name>[A-Za-z_][\w/ ]{0,95}): NUMBER")
 _EVALUATION = Lines(
     "eval metrics after step",
     r"(?P<prefix>eval) metrics after step: (?P<step>\d+),",
-    r"(?P<name>[A-Za-z_][\w/ ]*)(?:=|: )NUMBER",
+    r"(?P<name>[A-Za-z_][\w/ ]{0,95})(?:=|: )NUMBER",
 )
 
 FORMAT = Format(

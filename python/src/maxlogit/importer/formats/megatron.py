@@ -9,10 +9,10 @@ from maxlogit.importer._log import whole
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 
 _TRAINING = Lines(
-    "iteration ", r"(?<!at )\biteration\s+(?P<step>[\d.e+]+)\s*/\s*\d+ *\|", r"(?P<name>[^|]+):\s*NUMBER\s*(?:\||$)"
+    "iteration ", r"(?<!at )\biteration\s+(?P<step>[\d.e+]+)\s*/\s*\d+ *\|", r"(?P<name>[^|]{1,95}):\s*NUMBER\s*(?:\||$)"
 )
 _EVALUATION = re.compile(
-    r"(?P<what>\S*validation\S*) loss at iteration (?P<step>\d+)(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
+    r"(?P<what>\S{0,95}validation\S{0,95}) loss at iteration (?P<step>\d+)(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
 )
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Optional
 
-from maxlogit.importer._log import Log
+from maxlogit.importer._log import Log, whole
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
 
@@ -41,10 +41,10 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
                 parts = line.split(" ")
                 if len(parts) < 2:
                     raise log.error(f"{metric}:{number}: no line of a metric (time, value, step)")
-                step = parts[2] if len(parts) > 2 else "0"
-                if not step.isdigit():
-                    raise log.error(f"{metric}:{number}: step '{step:.40}' is no whole number from 0 on")
-                log.put(int(step), {metric: parts[1]}, run=name, line=number, alone=True)
+                step = whole(parts[2]) if len(parts) > 2 else 0
+                if step is None:
+                    raise log.error(f"{metric}:{number}: step '{parts[2]:.40}' is no whole number from 0 on")
+                log.put(step, {metric: parts[1]}, run=name, line=number, alone=True)
         if len(runs) == 1:
             log.settings = {key: text.strip() for key, text in _texts(os.path.join(run, "params")).items()}
     return [log]

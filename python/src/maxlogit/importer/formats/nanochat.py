@@ -11,6 +11,6 @@ FORMAT = Format(
     line=Lines(
         "tep",
         r"\b[Ss]tep:? +(?P<step>\d+)(?:/\d+)?(?: \([\d.]+%\))? *(?=\|)",
-        r"\| *(?P<name>[A-Za-z][^|:]*?)(?::| )\s*NUMBER",
+        r"\| *(?P<name>[A-Za-z][^|:]{0,95}?)(?::| )\s{0,8}NUMBER",
     ),
 )

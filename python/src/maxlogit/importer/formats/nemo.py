@@ -8,7 +8,7 @@ from maxlogit.importer._log import whole
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 
 _LINE = Lines(
-    "raining epoch ", r"Training epoch \d+, iteration (?P<step>\d+)/\d+ \|", r"(?P<name>[^|:]+):\s*NUMBER\s*(?:\||$)"
+    "raining epoch ", r"Training epoch \d+, iteration (?P<step>\d+)/\d+ \|", r"(?P<name>[^|:]{1,95}):\s*NUMBER\s*(?:\||$)"
 )
 
 

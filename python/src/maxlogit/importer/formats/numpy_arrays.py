@@ -20,12 +20,16 @@ _MAGIC = b"\x93NUMPY"
 def _array(data: bytes, name: str, log: Log) -> Any:
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError, OverflowError, SyntaxError) as problem:
-        raise log.error(f"{name}: cannot be read: {str(problem).splitlines()[0]:.100}") from None
+    except Exception as problem:  # its header is parsed as a text of Python, by several parsers
+        raise log.error(f"{name}: cannot be read: {(str(problem) or 'no memory').splitlines()[0]:.100}") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
         raise log.error(f"{name}: numbers of type {getattr(array, 'dtype', '?')}")
     if array.ndim > 3:
         raise log.error(f"{name}: more than 3 axes")
+    if 0 in array.shape[1:]:
+        raise log.error(f"{name}: an axis of size 0")
+    if array.size * 32 > memory():
+        raise log.error(f"{name}: {array.size} numbers are larger than memory")
     return array.astype(np.float64)
 
 
@@ -38,7 +42,7 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
             size = sum(entry.file_size for entry in file.infolist())
             if size * 4 > memory():
                 raise log.error(f"its arrays are larger than memory: {size / 2**30:.1f} GiB")
-            return {name[:-4]: _array(file.read(name), name[:-4], log) for name in file.namelist() if name.endswith(".npy")}
+            return {name[:-4]: _array(file.read(name), name[:-4], log) for name in dict.fromkeys(file.namelist()) if name.endswith(".npy")}
     except UsageError:
         raise
     except DAMAGED as problem:

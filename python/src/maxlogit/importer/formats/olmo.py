@@ -7,7 +7,7 @@ from typing import Optional
 
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 
-_HEAD = re.compile(r"\[step=(\d+)[/,\]]")
+_HEAD = re.compile(r"\[step=(\d{1,15})[/,\]]")
 _VALUE = Lines("=", "", r"^\s{2,}(?P<name>[A-Za-z][^=]*)=NUMBER")
 
 

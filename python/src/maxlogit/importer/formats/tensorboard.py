@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Iterator
@@ -10,22 +11,24 @@ from typing import Any, Optional
 
 import numpy as np
 
-from maxlogit.importer._log import Log
+from maxlogit.importer._log import Log, whole
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
 
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # of TensorProto
+_MOST_VALUES = 1 << 16  # that one stands for
 _LISTS = {5: "<f4", 6: "<f8", 7: "", 10: "", 13: ""}  # float_val, double_val; int_val, int64_val, half_val: varints
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    while True:
+    while shift < 70:
         byte = data[at]
         value |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
+    raise ValueError("a number of more than 64 bits")
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
@@ -69,8 +72,8 @@ def _tensor(data: bytes) -> Any:
         content = np.array(numbers, "<u2").tobytes()
     numbers = [n - (1 << 64) if n >> 63 else n for n in numbers] if kind in (3, 9) else numbers
     array = np.frombuffer(content, _TYPES[kind]).astype(float) if content else np.array(numbers, float)
-    count = int(np.prod(shape))
-    if array.size == 1 < count:
+    count = math.prod(shape)
+    if array.size == 1 < count <= _MOST_VALUES:
         array = np.full(count, array[0])
     if array.size != count or len(shape) > 2 or not count:
         return None
@@ -89,7 +92,7 @@ def _values(summary: bytes) -> Iterator[tuple[str, Any]]:
         tag, number = "", None
         for inner, x in _fields(value) if field == 1 else ():
             if inner == 1:
-                tag = x.decode(errors="replace")
+                tag = bytes(memoryview(x)).decode(errors="replace")
             elif inner == 2:
                 number = struct.unpack("<f", x)[0]
             elif inner == 8:
@@ -104,16 +107,18 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         (size,) = struct.unpack_from("<Q", data, at)
         if at + size + 16 > len(data):
             break
-        step = 0
+        step: Optional[int] = 0
         found: list[tuple[str, Any]] = []
         try:
             for field, value in _fields(data[at + 12 : at + 12 + size]):
                 if field == 2:
-                    step = value
+                    step = whole(value)
                 elif field == 5:
                     found += _values(value)
-        except (IndexError, ValueError, TypeError, struct.error):
+        except (IndexError, ValueError, TypeError, OverflowError, struct.error):
             raise log.error("no event file of TensorBoard, or a damaged one") from None
+        if step is None and found:
+            raise log.error("a step that is no whole number from 0 on")
         for tag, number in found:
             log.put(step, {tag: number} if not isinstance(number, np.ndarray) else {tag: number.tolist()}, alone=True)
         at += size + 16

@@ -9,7 +9,7 @@ from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 _LINE = Lines(
     "step: ",
     r"(?:^|- |\s)(?P<prefix>validate )?step: *(?P<step>\d+)(?=\s{2})",
-    r"(?P<name>[A-Za-z][\w/]*(?: [A-Za-z][\w/]*)?): *NUMBER",
+    r"(?P<name>[A-Za-z][\w/]{0,95}(?: [A-Za-z][\w/]{0,95})?): *NUMBER",
 )
 
 

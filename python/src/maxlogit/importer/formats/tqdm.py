@@ -11,10 +11,10 @@ from maxlogit.importer._log import whole
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
-    r"(?P<about>[^|\r]{0,200}?):?\s*(?:\d+%\s*\|[^|]*\|\s*)?(?P<at>\d+)(?:/(?P<of>\d+)|/\?|it)? "
-    r"\[[\d:]+(?:<[\d:?]+)?, +[\d.?]+ ?\w*/\w+(?P<rest>[^\]]*)\]"
+    r"(?P<about>[^|\r]{0,200}?):?\s{0,8}(?:\d{1,15}%\s{0,8}\|[^|]{0,500}\|\s{0,8})?(?P<at>\d{1,15})(?:/(?P<of>\d{1,15})|/\?|it)? "
+    r"\[[\d:]{1,20}(?:<[\d:?]{1,20})?, {1,8}[\d.?]{1,20} ?\w{0,20}/\w{1,20}(?P<rest>[^\]]{0,5000})\]"
 )
-_PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]*)=NUMBER")
+_PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]{0,95})=NUMBER")
 
 
 def see(line: str, state: Printed) -> None:
@@ -68,7 +68,7 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     for name in ("global_step", "step"):
         if whole(values.get(name)) is not None:
             return Row(whole(values.pop(name)), values)
-    step, epoch = int(match["at"]), re.search(r"[Ee]poch\s*\[?(\d+)", match["about"])
+    step, epoch = int(match["at"]), re.search(r"[Ee]poch\s*\[?(\d{1,9})", match["about"])
     if epoch and match["of"]:
         state.first_epoch = int(epoch[1]) if state.first_epoch is None else state.first_epoch
         step += (int(epoch[1]) - state.first_epoch) * int(match["of"])
