@@ -14,7 +14,7 @@ texts = {
     "array.log": "{'loss': 1, 'x': array(" + ", a=1" * 20000 + "}\n",
     "quotes.log": "{'loss': " + "\\'" * 100000 + "}\n",
     "key.jsonl": '{"step": 1, "loss": 1, "' + "a1" * 100000 + '": 2}\n',
-    "twice.jsonl": '{"step": 1, "loss": 1, ' + ", ".join(f'"k{i}": 1' for i in range(200000)) + ', "k0": 1}\n',
+    "twice.jsonl": '{"step": 1, "loss": 1, ' + ", ".join(f'"k{i}": null' for i in range(200000)) + ', "k0": null}\n',
     "llm_c.log": "s:1 tel:1 " + "a" * 200000 + "\n",
     "megatron.log": " iteration 1/ 100 | " + "a" * 200000 + "\n iteration 1/ 100 | lm loss: 1 |\n",
     "validation.log": "validation" * 20000 + " loss at iteration x\n iteration 1/ 100 | lm loss: 1 |\n",

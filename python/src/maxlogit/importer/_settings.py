@@ -44,6 +44,8 @@ def settings_of(path: str) -> dict[str, str]:
         except ValueError as problem:
             raise UsageError(f"{path}: {problem}") from None
         found = dict(_of_json(value)) if isinstance(value, dict) else None
+        if found and len(found) > _MOST_VALUES:
+            raise UsageError(f"{path}: more than {_MOST_VALUES} values")
     else:
         try:
             import yaml

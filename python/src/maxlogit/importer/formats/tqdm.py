@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Optional
 
 import numpy as np
@@ -11,16 +12,26 @@ from maxlogit.importer._log import whole
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
-    r"(?P<about>[^|\r]{0,200}?):?\s{0,8}(?:\d{1,15}%\s{0,8}\|[^|]{0,500}\|\s{0,8})?(?P<at>\d{1,15})(?:/(?P<of>\d{1,15})|/\?|it)? "
+    r"(?<!\d)(?P<at>\d{1,15})(?:/(?P<of>\d{1,15})|/\?|it)? "
     r"\[[\d:]{1,20}(?:<[\d:?]{1,20})?, {1,8}[\d.?]{1,20} ?\w{0,20}/\w{1,20}(?P<rest>[^\]]{0,5000})\]"
 )
+_DRAWN = re.compile(r":?\s{0,8}(?:\d{1,15}%\s{0,8}\|[^|]{0,500}\|\s{0,8})?\Z")
 _PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]{0,95})=NUMBER")
+
+
+def _bars(line: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Descriptions and bars. What is before a bar is bounded: a line of digits is not read once for each of them."""
+    end = 0
+    for match in _BAR.finditer(line):
+        before = line[max(end, match.start() - 750) : match.start()]
+        yield _DRAWN.sub("", before, 1).rpartition("|")[2][-200:], match
+        end = match.end()
 
 
 def see(line: str, state: Printed) -> None:
     """Remember how far the bars are that may be the training's: without a description, or with this one."""
-    for match in _BAR.finditer(line):
-        if re.search(r"[A-Za-z]", re.sub(r"[Tt]rain(ing)?|Epoch [\d/]+", "", match["about"])) or not match["of"]:
+    for about, match in _bars(line):
+        if re.search(r"[A-Za-z]", re.sub(r"[Tt]rain(ing)?|Epoch [\d/]+", "", about)) or not match["of"]:
             continue
         at, of = int(match["at"]), int(match["of"])
         state.bars[of] = at
@@ -60,7 +71,8 @@ def settle(state: Printed) -> None:
 
 def _line(line: str, state: Printed) -> Optional[Row]:
     """A bar with values; its steps go on from epoch to epoch."""
-    match = _BAR.search(line) if "[" in line and ("it/s" in line or "s/it" in line or "%|" in line) else None
+    is_bar = "[" in line and ("it/s" in line or "s/it" in line or "%|" in line)
+    about, match = next(_bars(line), ("", None)) if is_bar else ("", None)
     values = _PAIRS.pairs(match["rest"]) if match else {}
     values.pop("v_num", None)
     if not match or not values:
@@ -68,7 +80,7 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     for name in ("global_step", "step"):
         if whole(values.get(name)) is not None:
             return Row(whole(values.pop(name)), values)
-    step, epoch = int(match["at"]), re.search(r"[Ee]poch\s*\[?(\d{1,9})", match["about"])
+    step, epoch = int(match["at"]), re.search(r"[Ee]poch\s*\[?(\d{1,9})", about)
     if epoch and match["of"]:
         state.first_epoch = int(epoch[1]) if state.first_epoch is None else state.first_epoch
         step += (int(epoch[1]) - state.first_epoch) * int(match["of"])
