@@ -28,7 +28,7 @@ struct run_file {
   size_t pairs;
   char (*name)[SERIES_NAME]; /* of the series */
   char *unread;              /* of a pair that is a series, 1: of no use, and reported */
-  int names;
+  int names, warned;
   int no_events; /* they cannot be read */
   enum { UNKNOWN, BLEW_UP, DID_NOT } blew_up;
 };
@@ -428,12 +428,16 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   return ok;
 }
 
+enum { MOST_WARNED = 16 }; /* a head may name a million series */
+
 /* A caller that goes on without the series does not hide it. */
 static int report_unread(struct run_file *r, const char *name, struct run_series *s, struct error *e)
 {
   run_series_free(s);
   char *unread = &r->unread[series_of(r, name) - r->sorted];
-  if (!e && !*unread) warning("%s: the series %s cannot be read", r->path, name);
+  if (!e && !*unread && r->warned++ < MOST_WARNED)
+    warning("%s: the series %s cannot be read%s", r->path, name,
+            r->warned == MOST_WARNED ? "; others of this file are not reported" : "");
   *unread = 1;
   return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
 }

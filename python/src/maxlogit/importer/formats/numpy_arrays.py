@@ -55,9 +55,10 @@ def _reads(source: Source, log: Log, options: Any) -> None:
     if not step and log.step:
         raise log.error(f"no array [steps] called {log.step}")
     steps = arrays.pop(step) if step else None
-    if steps is not None and not ((steps >= 0) & (steps == np.floor(steps))).all():
-        wrong = steps[~((steps >= 0) & (steps == np.floor(steps)))][0]
-        raise log.error(f"{step}: {wrong:g} is no whole number from 0 on")
+    if steps is not None:
+        right = (steps >= 0) & (steps == np.floor(steps)) & (steps <= 1e15)
+        if not right.all():
+            raise log.error(f"{step}: {steps[~right][0]:g} is no whole number from 0 on")
     log.step_found = step or "(rows, from 0 on)"
     for name, array in arrays.items():
         if not array.ndim:
