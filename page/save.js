@@ -75,4 +75,8 @@ const saveButtons = (figure, title) => Object.keys(savers).map(kind => {
   b.setAttribute("aria-label", "Save " + title + " as " + kind)
   return b
 })
-const field = x => /[",\n]/.test(x) ? '"' + x.replace(/"/g, '""') + '"' : x ?? ""
+/* A cell by the rules of cell_add (src/base/markup.c): a text that looks like a formula gets an apostrophe. */
+function field(x) {
+  const text = (/^[=+\-@]/.test(x ?? "") && isNaN(x) ? "'" : "") + (x ?? "")
+  return /[",\n\r]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text
+}

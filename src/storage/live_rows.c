@@ -147,7 +147,7 @@ static int take_name(void *context, const char *name)
   struct run_series x;
   int i = 0;
   while (i < SOURCES && strcmp(sources[i].series, name)) i++;
-  if (i == SOURCES && r->rows->rows) return 0; /* any has the steps */
+  if (i == SOURCES && (r->rows->rows || run_has_unread(r->run))) return 0; /* any has the steps */
   if (run_read(r->run, name, &x, NULL)) return 0;
   take_series(r->rows, &x, i < SOURCES ? sources[i].field : LIVE_STEP);
   run_series_free(&x);

@@ -27,9 +27,8 @@ struct run_file {
   struct name_pair *pair, *sorted; /* all; by key */
   size_t pairs;
   char (*name)[SERIES_NAME]; /* of the series */
-  long *rows;
-  char *unread; /* 1: of no use, and reported */
-  int names;
+  char *unread;              /* of a pair that is a series, 1: of no use, and reported */
+  int names, warned;
   int no_events; /* they cannot be read */
   enum { UNKNOWN, BLEW_UP, DID_NOT } blew_up;
 };
@@ -41,10 +40,15 @@ static int compare_pairs(const void *a, const void *b)
   return strcmp(((const struct name_pair *)a)->key, ((const struct name_pair *)b)->key);
 }
 
+static const struct name_pair *pair_of(const struct run_file *r, const char *key)
+{
+  const struct name_pair wanted = {key, NULL};
+  return bsearch(&wanted, r->sorted, r->pairs, sizeof wanted, compare_pairs);
+}
+
 static const char *value_of(const struct run_file *r, const char *key)
 {
-  const struct name_pair wanted = {key, NULL},
-                         *found = bsearch(&wanted, r->sorted, r->pairs, sizeof wanted, compare_pairs);
+  const struct name_pair *found = pair_of(r, key);
   return found ? found->value : NULL;
 }
 
@@ -63,9 +67,8 @@ static void take_head(struct run_file *r)
   r->pairs = texts / 2;
   r->pair = memory_new(r->pairs + 1, sizeof *r->pair);
   r->sorted = memory_new(r->pairs + 1, sizeof *r->sorted);
-  r->name = memory_new(r->pairs + 1, sizeof *r->name);
-  r->rows = memory_new(r->pairs + 1, sizeof *r->rows);
   r->unread = memory_new(r->pairs + 1, 1);
+  size_t names = 0;
   for (size_t i = 0; i < r->pairs && at < end; i++) {
     struct name_pair *p = &r->pair[i];
     p->key = at;
@@ -73,10 +76,12 @@ static void take_head(struct run_file *r)
     at = p->value + strlen(p->value) + 1;
     text_clean(r->head + (p->key - r->head), (size_t)(p->value - p->key), "");
     text_clean(r->head + (p->value - r->head), (size_t)(at - p->value), "");
-    if (strncmp(p->key, HEAD_SERIES, strlen(HEAD_SERIES))) continue;
-    text_fill(r->name[r->names], sizeof *r->name, p->key + strlen(HEAD_SERIES));
-    r->rows[r->names++] = strtol(p->value, NULL, 10);
+    names += !strncmp(p->key, HEAD_SERIES, strlen(HEAD_SERIES));
   }
+  r->name = memory_new(names + 1, sizeof *r->name);
+  for (size_t i = 0; i < r->pairs && (size_t)r->names < names; i++)
+    if (!strncmp(r->pair[i].key, HEAD_SERIES, strlen(HEAD_SERIES)))
+      text_fill(r->name[r->names++], sizeof *r->name, r->pair[i].key + strlen(HEAD_SERIES));
   memcpy(r->sorted, r->pair, r->pairs * sizeof *r->pair);
   qsort(r->sorted, r->pairs, sizeof *r->sorted, compare_pairs);
 }
@@ -220,7 +225,6 @@ void run_close(struct run_file *r)
   memory_free(r->pair);
   memory_free(r->sorted);
   memory_free(r->name);
-  memory_free(r->rows);
   memory_free(r->unread);
   memory_free(r);
 }
@@ -301,10 +305,17 @@ int run_settings(const struct run_file *file, each_setting *each, void *context)
   return load(r, NULL) || run_settings_of(r->h, each, context) != count;
 }
 
+/* NULL: there is none. A head may name a million series, each of which is looked up. */
+static const struct name_pair *series_of(const struct run_file *r, const char *name)
+{
+  char full[SERIES_NAME + 16];
+  return snprintf(full, sizeof full, HEAD_SERIES "%s", name) < (int)sizeof full ? pair_of(r, full) : NULL;
+}
+
 long run_rows(const struct run_file *r, const char *series)
 {
-  for (int i = 0; i < r->names; i++)
-    if (!strcmp(r->name[i], series)) return r->rows[i];
+  const struct name_pair *stated = series_of(r, series);
+  if (stated) return strtol(stated->value, NULL, 10);
   const struct derived *made = derived_find(series);
   return made ? run_rows(r, made->source) : 0;
 }
@@ -318,12 +329,7 @@ int run_series_names(const struct run_file *r, int (*each)(void *, const char *n
   return stop;
 }
 
-static int is_series(const struct run_file *r, const char *name)
-{
-  for (int i = 0; i < r->names; i++)
-    if (!strcmp(r->name[i], name)) return 1;
-  return 0;
-}
+static int is_series(const struct run_file *r, const char *name) { return series_of(r, name) != NULL; }
 
 int run_derived_names(const struct run_file *r, int (*each)(void *, const char *name), void *context)
 {
@@ -335,13 +341,16 @@ int run_derived_names(const struct run_file *r, int (*each)(void *, const char *
 
 struct run_names {
   const char **all;
-  size_t count;
+  size_t count, room;
 };
 
 static int take_name(void *context, const char *name)
 {
   struct run_names *n = context;
-  n->all = memory_grow(n->all, n->count, n->count + 1, sizeof *n->all);
+  if (n->count == n->room) {
+    n->room = 2 * n->room + 64;
+    n->all = memory_grow(n->all, n->count, n->room, sizeof *n->all);
+  }
   n->all[n->count++] = name;
   return 0;
 }
@@ -419,22 +428,21 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
   return ok;
 }
 
+enum { MOST_WARNED = 16 }; /* a head may name a million series */
+
 /* A caller that goes on without the series does not hide it. */
 static int report_unread(struct run_file *r, const char *name, struct run_series *s, struct error *e)
 {
   run_series_free(s);
-  for (int i = 0; i < r->names; i++)
-    if (!strcmp(r->name[i], name)) {
-      if (!e && !r->unread[i]) warning("%s: the series %s cannot be read", r->path, name);
-      r->unread[i] = 1;
-    }
+  char *unread = &r->unread[series_of(r, name) - r->sorted];
+  if (!e && !*unread && r->warned++ < MOST_WARNED)
+    warning("%s: the series %s cannot be read%s", r->path, name,
+            r->warned == MOST_WARNED ? "; others of this file are not reported" : "");
+  *unread = 1;
   return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
 }
 
-int run_has_unread(const struct run_file *r)
-{
-  return r->no_events || (r->names && memchr(r->unread, 1, (size_t)r->names));
-}
+int run_has_unread(const struct run_file *r) { return r->no_events || memchr(r->unread, 1, r->pairs + 1); }
 
 static int read_recorded(const struct run_file *file, const char *name, int values, struct run_series *s,
                          struct error *e)

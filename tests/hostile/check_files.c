@@ -758,6 +758,35 @@ START_TEST(mutants_do_no_harm)
 }
 END_TEST
 
+static int find_values(void *run, const char *name)
+{
+  struct run_series s;
+  struct error e = {0};
+  ck_assert(run_rows(run, name) == 10 && run_read(run, name, &s, &e) && strstr(e.text, name));
+  return 0;
+}
+
+START_TEST(a_head_of_many_series_is_looked_up)
+{
+  struct error e = {0};
+  struct buffer changed = {0};
+  struct run_file *run;
+  struct run_series s;
+  size_t size, length;
+  char *head, *body = body_of("honest.h5", &size, &head, &length);
+  buffer_add(&changed, "format_version%c1%c", 0, 0);
+  for (int i = 0; i < 200000; i++) buffer_add(&changed, "series/s%d%c10%c", i, 0, 0);
+  write_sealed("bad.h5", body, size, changed.text, changed.length);
+  ck_assert_msg(!run_open(&run, "bad.h5", &e), "%s", e.text);
+  ck_assert(run_read(run, "loss", &s, NULL) == STATUS_USAGE);
+  run_series_names(run, find_values, run);
+  run_close(run);
+  memory_free(changed.text);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
 static void setup(void)
 {
   folder_enter(folder);
@@ -785,6 +814,11 @@ int main(void)
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, rows_of_a_journal_have_their_bytes);
   tcase_add_test(t, mutants_do_no_harm);
+  suite_add_tcase(suite, t);
+  t = tcase_create("in seconds");
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 60);
+  tcase_add_test(t, a_head_of_many_series_is_looked_up);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -60,6 +60,13 @@ def is_number(x):
 sys.exit(len({len(r) for r in rows}) != 1 or any(c[:1] in ("=", "+", "-", "@") and not is_number(c) for r in rows for c in r) or len(rows) < 10)
 P
 
+if command -v node > /dev/null; then # the CSV that the page saves
+  { sed -n '/^function field/,/^}/p' "$MAXLOGIT_PAGE/save.js"
+    echo 'for (const [x, y] of [["=1+1", "\u0027=1+1"], ["@x", "\u0027@x"], ["-1e-3", "-1e-3"], ["-Infinity", "-Infinity"], ["a,\r", "\"a,\r\""], ["", ""]])
+  if (field(x) !== y) { console.log(x, field(x)); process.exit(1) }'; } > field.js
+  node field.js > look || fail "save.js: $(cat look)"
+fi
+
 # names of files, in messages and tables
 name=$(printf 'n\033[2J\302\233\n  maxlogit: x\342\200\256.h5')
 cp honest.h5 "$name"
