@@ -12,7 +12,7 @@
 // $$ \text{max logit} \le \frac{D \max |g|^2 \, \|W_q\|_2 \, \|W_k\|_2}{\sqrt{D_h}} $$
 //
 // with spectral norms. *Two* factors grow: if each norm grows like $t$, the bound grows like $t^2$. An
-// optimiser that takes steps of equal size for ever, as Muon does (every singular value of its step is about
+// optimizer that takes steps of equal size for ever, as Muon does (every singular value of its step is about
 // 1), makes each norm grow at a steady rate as long as the steps agree in direction. This notebook derives
 // what a clip then does, and runs it. Every cell is C; the whole file is one program:
 //
@@ -39,7 +39,7 @@ static void must(int ok, const char *what)
 // ## The tug-of-war, as one number
 //
 // QK-Clip (Kimi K2, arXiv 2507.20534, algorithm 1) looks at the max logit $S_t$ of a step's forward pass,
-// lets the optimiser take its step, and then multiplies the head's logits by $\min(1, \tau / S_t)$. If the
+// lets the optimizer take its step, and then multiplies the head's logits by $\min(1, \tau / S_t)$. If the
 // step alone would raise the max logit by $d$, the head does
 //
 // $$ S_{t+1} = (S_t + d) \min(1, \tau / S_t) $$

@@ -1,15 +1,15 @@
 // %% [markdown]
 // # Two matrices, one product, in one dimension
 //
-// A phase diagram asks under which optimiser, rate and decay logits explode. Its argument can be made with
+// A phase diagram asks under which optimizer, rate and decay logits explode. Its argument can be made with
 // two numbers. Let a query factor $a$ and a key factor $b$ make the logit $p = a b$, and let the loss pull
 // $p$ with a constant force: the gradient of $p$ is $-g$, $g > 0$, as for a head that gains by being sharper.
 // By the chain rule
 //
 // $$ \frac{d L}{d a} = -g b, \quad \frac{d L}{d b} = -g a. $$
 //
-// What an optimiser does with these decides how $p$ grows: gradient descent moves by $\eta g b$, which grows
-// with $p$; an optimiser whose steps have a size of their own (Adam's are about $\eta$ an entry, Muon's have
+// What an optimizer does with these decides how $p$ grows: gradient descent moves by $\eta g b$, which grows
+// with $p$; an optimizer whose steps have a size of their own (Adam's are about $\eta$ an entry, Muon's have
 // every singular value at about $\eta$) moves by $\eta$, whatever $g$ is. With decoupled weight decay,
 // $a \leftarrow a (1 - \eta \lambda) + \text{step}$.
 
@@ -77,7 +77,7 @@ static double gradient(double eta, double lambda, double g0, double p0, long ste
 //
 // A step of fixed size goes the way of the gradient's sign. If the sign of a factor's gradient is right with
 // probability $(1 + s) / 2$, its mean step is $s \eta$: alignment $s$ multiplies the rate, $p = (s \eta T)^2$
-// below the boundary and $(s / \lambda)^2$ above it. Now compare two optimisers of steps $\eta_1, \eta_2$ and
+// below the boundary and $(s / \lambda)^2$ above it. Now compare two optimizers of steps $\eta_1, \eta_2$ and
 // alignments $s_1, s_2$. At equal step size the one with the more persistent sign has the higher logits, by
 // $(s_1 / s_2)^2$, in *both* regimes; matching step sizes (update RMS) does not make logits equal. A phase
 // diagram's boundary "where one passes the other" is where

@@ -382,8 +382,8 @@ byId("save-curves").append(...saveButtons({
   canvas: curves.canvas,
   get name() { return fileName(seriesNow().name) },
   paint: (c, width, height) => drawCurves(c, width, height, {...curves.describe(), from: view.from, to: view.to}),
-  table: () => [["curve", curves.describe().titlex || "step", "value", "low", "high", "runs"], ...plot.list.flatMap(x => x.s.map((s, i) =>
-    [x.label, s, x.m[i], (x.lo || x.l || [])[i], (x.hi || x.h || [])[i], x.n ? x.n[i] : 1].map(y => y === undefined ? "" : String(y))))],
+  table: () => [["curve", curves.describe().titlex || "step", "value", "interval from", "interval to", "least", "largest", "runs"], ...plot.list.flatMap(x => x.s.map((s, i) =>
+    [x.label, s, x.m[i], ...[x.lo, x.hi, x.l, x.h].map(of => (of || [])[i]), x.n ? x.n[i] : 1].map(y => y === undefined ? "" : String(y))))],
 }, "the curves"))
 byId("save-heads").append(...saveButtons({
   canvas: heads.canvas,
@@ -420,7 +420,7 @@ function tellCommands(shown) {
   const words = choice(shown), s = seriesNow(), band = byId("draw").value === "band"
   const sortable = view.sort && !["loss", "val", "peak", "last", "name", "file"].includes(view.sort)
   byId("show").textContent = shown.length ? "maxlogit show " + words + (sortable ? " --sort " + quote((view.down ? "-" : "") + view.sort) : "") : ""
-  const reduce = s.heads && byId("reduce").value !== "min" ? " --reduce=" + byId("reduce").value : ""
+  const reduce = s && s.heads && byId("reduce").value !== "min" ? " --reduce=" + byId("reduce").value : ""
   byId("export").textContent = shown.length && s ? "maxlogit export " + words + " " + quote(s.name) + reduce + (band ? isGeometric(s.name) ? " --band=geometric" : " --band" : "") +
     (s.name === "attn/max_logit" ? "\nmaxlogit plot " + words + " --figure=logits" : s.name === "loss" || s.name === "val_loss" ? "\nmaxlogit plot " + words + " --figure=loss" : "") : ""
   const run = runOf(byId("headrun").value), heads = seriesOf("headseries")

@@ -29,7 +29,7 @@ for f in "$file" $observable; do
 done
 sed -i "s,^observables = .*,&\n\t$observable \\\\," src/observe/observables/list.am
 sed -i "s,^optimizers = .*,&\n\t$file \\\\," "$list"
-# and a stabiliser with a series by tensor: every matrix's number is its own
+# and a stabilizer with a series by tensor: every matrix's number is its own
 cat >src/training/stabilizers/counts.c <<'END'
 #include "model/model.h"
 static const struct series emits[] = {

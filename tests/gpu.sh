@@ -25,7 +25,7 @@ tests() { # CALLS: each with a name, variables and a program
   "$1" device "" tests/run/check_gpu                                # late reports, replay, resume, as on the CPU
   "$1" launch "CK_RUN_CASE=on\ a\ GPU CK_FORK=yes" tests/run/check_batched_run # many runs: the bits of each alone, ends, resume
   "$1" goldens MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_golden # PyTorch's values; gradients are in every step
-  "$1" trainer MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_trainer # divergence, resume, looks, stabilisers' series
+  "$1" trainer MAXLOGIT_TEST_DEVICE=device=cuda tests/run/check_trainer # divergence, resume, looks, stabilizers' series
 }
 # The plug-in's kernels that no test has launched, without those of doctor and bench.
 kernels_left() { # FILE: written through MAXLOGIT_CUDA_KERNELS

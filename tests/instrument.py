@@ -4,7 +4,7 @@
     python3 tests/instrument.py [-v] RUN.h5 ...
 
 A run is to have its batches (record.batches=1) and the state before every step (checkpoint.every=1
-checkpoint.keep=all). For every step, weights and states of the optimiser come from its checkpoint, tokens from the
+checkpoint.keep=all). For every step, weights and states of the optimizer come from its checkpoint, tokens from the
 batch; loss, gradients, statistics, spectra, factors and events are computed by tests/golden/replay.py (PyTorch,
 float64) and compared, as are the weights of the next checkpoint. Allowed is MARGIN times what one rounding of every
 stage and gradient does to it, and its own rounding. -v prints what each series claims to be.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs of every kind of attention, stabiliser and recording, read again by an independent program (instrument.py).
+# Runs of every kind of attention, stabilizer and recording, read again by an independent program (instrument.py).
 # Skipped where no python3 has h5py, numpy and torch (Debian: python3-h5py python3-numpy python3-torch).
 set -u
 source=${top_srcdir:-.}/tests

@@ -124,7 +124,7 @@ class Muon(torch.optim.Optimizer):
 
 
 # %% [markdown]
-# A training loop as there are many. The lines of `maxlogit` are `watch`, `QKClip`, `clip.step()` behind the optimiser's, and
+# A training loop as there are many. The lines of `maxlogit` are `watch`, `QKClip`, `clip.step()` behind the optimizer's, and
 # `recorder.log`.
 
 

@@ -1,4 +1,4 @@
-/* kind.c - the name of what a run does: its preset, and stabilisers added to it */
+/* kind.c - the name of what a run does: its preset, and stabilizers added to it */
 #include <stdio.h>
 #include <string.h>
 #include "analysis/runset_parts.h"

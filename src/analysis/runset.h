@@ -10,7 +10,7 @@ struct run {
   char *identity; /* all that can change the numbers, but the seed: parameters, content of data and start */
   char *mark;     /* what makes its group: the identity, or the values of chosen keys */
   char
-    kind[96]; /* its preset, "muon_split+soft_cap" with stabilisers added to it; or optimizer+stabilizers */
+    kind[96]; /* its preset, "muon_split+soft_cap" with stabilizers added to it; or optimizer+stabilizers */
   int rank;   /* of that preset in the list of presets: groups stand in this order */
   long seed;
   double metric; /* of the condition or order by a metric that is being looked at */
@@ -99,6 +99,6 @@ int run_order(const struct run *, const struct run *, const char *key);
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */
 int run_table(const struct run *, const char *series, struct table *, struct error *);
-/* The threshold of the first of the run's stabilisers that has one (OPTION_THRESHOLD); NaN: there is none. */
+/* The threshold of the first of the run's stabilizers that has one (OPTION_THRESHOLD); NaN: there is none. */
 double run_threshold(const struct run *);
 #endif

@@ -12,7 +12,7 @@ struct bench {
   int quick, json;
   json_t *earlier; /* what an earlier bench has printed, to be compared with; NULL: nothing */
   long most_runs;  /* at a time, on a GPU */
-  int costs;       /* on a GPU: only attention by itself, and what maxima, recording and stabilisers cost */
+  int costs;       /* on a GPU: only attention by itself, and what maxima, recording and stabilizers cost */
   char folder[64]; /* for runs that record */
 };
 

@@ -201,7 +201,7 @@ static void put_cost(const struct output *o, const char *what, int runs, const s
     printf("  %-40s %+.1f %%\n", name, 100 * (with / without - 1)), fflush(stdout);
 }
 
-/* What recording and every stabiliser cost, on the toy stack. */
+/* What recording and every stabilizer cost, on the toy stack. */
 static int bench_costs(const struct output *o, int runs, struct error *e)
 {
   struct bench_setting plain = {.stack = &bench_stacks[0], .keys = {"optimizer=muon"}, .runs = runs},

@@ -122,7 +122,7 @@ static void compare_with(const json_t *earlier, struct step_times *r)
   }
 }
 
-/* --- one stack under one optimiser ---------------------------------------------------------------------- */
+/* --- one stack under one optimizer ---------------------------------------------------------------------- */
 
 /* Allocations and waits of one step, and the time of every operation. */
 static int look_at_step(const struct bench *b, struct engine *g, struct step_times *r, struct error *e)
@@ -264,7 +264,7 @@ static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *
   return STATUS_OK;
 }
 
-/* --- optimisers, stabilisers, experts: steps with them against steps without ------------------------------ */
+/* --- optimizers, stabilizers, experts: steps with them against steps without ------------------------------ */
 
 /* `more`: keys that come after those of both, NULL-terminated. */
 static int bench_keys(const struct bench *b, const struct bench_stack *stack, const char *what,

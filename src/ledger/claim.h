@@ -15,7 +15,7 @@ enum prediction {
   PREDICT_NOT_LESS
 };
 
-/* What the compared arms have in common, which decides many a comparison of optimisers. */
+/* What the compared arms have in common, which decides many a comparison of optimizers. */
 enum equal {
   EQUAL_UNSAID,
   EQUAL_RATE,  /* the learning rate of the regime */

@@ -35,7 +35,7 @@ struct qk_part {
   int absorbed;
   struct tensor *rstd, *gain;
 };
-/* RMSNorm of every head; the way for a stabiliser to normalise, so that absorbed keys can be decoded. */
+/* RMSNorm of every head; the way for a stabilizer to normalise, so that absorbed keys can be decoded. */
 void qk_part_norm(struct program *, struct qk_part *, struct tensor *gain, struct tensor *eps);
 
 struct attention {
@@ -54,7 +54,7 @@ struct attention {
 extern const struct attention *const attentions[]; /* NULL-terminated, generated registry */
 const struct attention *attention_find(const char *name);
 
-/* Pass queries and keys, then the score, through the stabilisers ... */
+/* Pass queries and keys, then the score, through the stabilizers ... */
 void model_on_qk(struct model *, struct program *, int layer, const struct layer_inputs *, struct qk_part *,
                  int parts);
 void model_on_score(struct model *, int layer, struct attention_spec *);
@@ -70,7 +70,7 @@ struct tensor *model_attend(struct model *, struct program *, int layer, const s
 struct tensor *model_attend_latent(struct model *, struct program *, int layer, const struct layer_inputs *,
                                    struct tensor *q, struct tensor *latent, struct tensor *rotary,
                                    struct tensor *rstd, const struct attention_spec *, struct tensor **stats);
-/* ... end in residual + y w_o^T + b_o, y passed through stabilisers with attention's input x; they may hear what is
+/* ... end in residual + y w_o^T + b_o, y passed through stabilizers with attention's input x; they may hear what is
    added. */
 int model_hears_output(const struct model *);
 struct tensor *model_output(struct model *, struct program *, int layer, struct tensor *x, struct tensor *y,

@@ -12,6 +12,6 @@ struct decoding {
   long length;         /* positions that the cache has room for */
   struct tensor *slot; /* int [N]: place of each new position in its sequence */
   long cached;         /* numbers kept a position, so far */
-  int refused;         /* a stabiliser has changed absorbed keys in another way than qk_part_norm */
+  int refused;         /* a stabilizer has changed absorbed keys in another way than qk_part_norm */
 };
 #endif

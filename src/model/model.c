@@ -1,4 +1,4 @@
-/* model.c - a model: its parameters declared, its stabilisers checked and told where they find what */
+/* model.c - a model: its parameters declared, its stabilizers checked and told where they find what */
 #include "model/model.h"
 #include <math.h>
 #include <stdio.h>
@@ -99,7 +99,7 @@ static void declare(struct model *m)
       for (int l = 0; l < model_blocks(o); l++) m->stabilizer[i]->declare(&m->context[i], l);
 }
 
-/* --- stabilisers, in their order ------------------------------------------------------------------------- */
+/* --- stabilizers, in their order ------------------------------------------------------------------------- */
 
 /* Of what there is one at most: two would declare the same gains, or set the same cap. */
 static const struct {
@@ -133,7 +133,7 @@ static int check_stack(const struct model *m, struct error *e)
   return STATUS_OK;
 }
 
-/* The last stabiliser with this flag, by name. */
+/* The last stabilizer with this flag, by name. */
 static const char *stacked(const struct model *m, unsigned flag)
 {
   const char *name = NULL;
@@ -224,7 +224,7 @@ static struct tally new_tally(struct model *m, enum passes passes)
   return s;
 }
 
-/* Optimisers tell some for each row of tensors that are theirs: each tensor may be a row of its own. */
+/* Optimizers tell some for each row of tensors that are theirs: each tensor may be a row of its own. */
 static int numbers_room(const struct model *m) { return 256 + 8 * m->params.count; }
 
 /* Columns of a tensor outside of programs, rows alike. */

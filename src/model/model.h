@@ -50,7 +50,7 @@ struct model {
 };
 
 /* `stabilizer`: those in order with their option structs. Refuses what cannot work together; declares and
-   allocates all parameters, in the order embed, norm, head, blocks, then what stabilisers add. Values are
+   allocates all parameters, in the order embed, norm, head, blocks, then what stabilizers add. Values are
    zero until params_draw or a checkpoint fills them in. Each context's `series` arrays are allocated here. */
 int model_init(struct model *, const struct model_options *, struct device *,
                const struct stabilizer *const *stabilizer, const void *const *stabilizer_options,
@@ -58,9 +58,9 @@ int model_init(struct model *, const struct model_options *, struct device *,
 /* A fresh run begins: the weights have their first values. A resumed one has its states from a checkpoint. */
 void model_begin(struct model *);
 void model_free(struct model *);
-/* 1, and the text, where stabilisers cancel out (QK-Clip under QK-Norm). */
+/* 1, and the text, where stabilizers cancel out (QK-Clip under QK-Norm). */
 int model_warning(const struct model *, char *text, size_t room);
-/* Length of a stabiliser's series array of this shape. */
+/* Length of a stabilizer's series array of this shape. */
 long model_series_size(const struct model *, enum series_shape);
 /* The parameter "blocks.<layer>.<name>" ("attn.w_q"), searched for by its name; a programming error if there is
    none. */
@@ -71,6 +71,6 @@ struct param *model_add_matrix(struct model *, int layer, long rows, long cols, 
                                const char *name);
 struct param *model_add_gain(struct model *, int layer, long cols, double value, const char *name);
 struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
-/* ... and take weights through the stabilisers: `first` and the next count-1 parameters as one matrix. */
+/* ... and take weights through the stabilizers: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
 #endif

@@ -62,7 +62,7 @@ static int joins(const struct param *p, const struct param *next)
   return param_is_matrix(p) && param_is_matrix(next) && p->value.cols == next->value.cols;
 }
 
-/* Trainable parameters in the order of memory: hidden matrices first, so that what one optimiser takes lies
+/* Trainable parameters in the order of memory: hidden matrices first, so that what one optimizer takes lies
    together; in the order of declaration among themselves. */
 static int in_order(const struct params *params, int out[])
 {

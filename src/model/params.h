@@ -13,7 +13,7 @@ enum param_kind {
   PARAM_HEAD,
   PARAM_GAIN, /* RMSNorm gains, learned scalars */
   PARAM_BIAS,
-  PARAM_STATE /* not trained; saved in checkpoints: a stabiliser's memory */
+  PARAM_STATE /* not trained; saved in checkpoints: a stabilizer's memory */
 };
 
 enum param_init { INIT_FAN_IN, INIT_NORMAL, INIT_CONSTANT };
@@ -27,12 +27,12 @@ struct param {
   long head_rows;            /* rows of one head's block of a projection to heads (w_q, w_k, w_v); else 0 */
   long block_rows;           /* of matrices one below the other (experts): rows of one; else 0 */
   struct tensor value, grad; /* [rows, cols]; gains [1, n]; ld = cols */
-  struct tensor update;      /* once it has an optimiser: what that wants to subtract, per unit rate */
+  struct tensor update;      /* once it has an optimizer: what that wants to subtract, per unit rate */
   enum param_init init;
   double init_scale; /* FAN_IN: times 1/sqrt(cols); NORMAL: standard deviation; CONSTANT: value */
 };
 
-/* First moments of optimisers: a row [1,n] for the trained numbers from `from` on. */
+/* First moments of optimizers: a row [1,n] for the trained numbers from `from` on. */
 struct moments {
   struct tensor *row;
   long from;
@@ -46,7 +46,7 @@ struct params {
   long total;            /* numbers that train, and gaps, which are 0, in a row: after params_allocate */
   real *base;            /* its address in memory, or in none: where the first parameter's value begins */
   struct tensor values, grads; /* [1, total], or what this rank has of them */
-  struct tensor update_values; /* likewise, with optimisers */
+  struct tensor update_values; /* likewise, with optimizers */
   struct moments *moments;     /* [moment_count] likewise: those that are this rank's */
   int moment_count;
   struct arena *arena; /* of the struct params and spans */

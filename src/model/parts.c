@@ -1,4 +1,4 @@
-/* parts.c - what attention variants and feed-forward blocks are recorded with: stabilisers, taps, caches, weights */
+/* parts.c - what attention variants and feed-forward blocks are recorded with: stabilizers, taps, caches, weights */
 #include "model/model.h"
 #include "numerics/number_format.h"
 #include "numerics/ranks.h"

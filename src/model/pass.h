@@ -54,7 +54,7 @@ struct tally {
   struct tensor *loss;  /* [1,2]: cross-entropy | z term */
   struct tensor *stats; /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
   struct tensor
-    *tracked_max; /* [S*L,1]: largest |x| of what was given to model_track_max, by stabiliser and layer */
+    *tracked_max; /* [S*L,1]: largest |x| of what was given to model_track_max, by stabilizer and layer */
   /* Where there are routers, else NULL. [L,E+4]: choices of each expert | sum over tokens of the entropy of
      scores | number of tokens whose choice the bias changed | loss of balance | largest |logit|; and the biases
      [L,E] of the choices */
@@ -86,7 +86,7 @@ struct model_program {
   } * ahead;
   struct tensor **stats; /* [layers] of [H,4]: see attention_forward; rows of all_stats */
   struct tensor *all_stats;
-  struct tensor *tracked_max; /* [stabilisers*layers,1], by model_track_max; 0 where nothing is watched */
+  struct tensor *tracked_max; /* [stabilizers*layers,1], by model_track_max; 0 where nothing is watched */
   struct tensor *routes;      /* [L,E+4]: see struct tally; NULL where there are no routers */
   struct tensor *slot;        /* of a decoder: [N,1]; otherwise NULL */
   long cached;                /* of a decoder: numbers kept a position, all layers together */

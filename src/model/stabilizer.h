@@ -4,7 +4,7 @@
 #include "base/series.h"
 #include "model/attention.h"
 
-/* What a stabiliser sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
+/* What a stabilizer sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
    here is a number yet. */
 struct stabilizer_context {
   struct model *model;
@@ -70,7 +70,7 @@ enum {
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
 
-/* For stabilisers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
+/* For stabilizers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
 void model_track_max(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
 /* ... its first series, by head, is what its parameter `name` [1,H] is in every layer. */
 void model_tell_heads(struct stabilizer_context *, struct program *, const char *name);

@@ -109,7 +109,7 @@ void device_settle_scratch(struct device *);
 /* The device for calls from inside a piece of parallel_for: the same, with a scratch of its own, untimed. */
 struct device *device_worker(struct device *, int worker);
 
-/* A tensor with memory of its own (parameters, optimiser state, inputs); zeroed. */
+/* A tensor with memory of its own (parameters, optimizer state, inputs); zeroed. */
 struct tensor *tensor_new(struct device *, enum tensor_type, long rows, long cols, const char *name);
 void tensor_free(struct device *, struct tensor *);
 

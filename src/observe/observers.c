@@ -13,7 +13,7 @@ struct axis_observers {
   int count;
 };
 
-/* What a stabiliser has put into the report. */
+/* What a stabilizer has put into the report. */
 struct emitted {
   const struct tensor *from;
   struct series_row row;

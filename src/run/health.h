@@ -23,7 +23,7 @@ void health_event(struct health *, const char *kind, int layer, int head, double
 void health_finite(struct health *, const struct outcome *, double grad_norm);
 /* A loss above median + `limit` (median absolute deviation) of the latest losses is an event; 0: never. */
 void health_spike(struct health *, double loss, double limit);
-/* The events that stabilisers' series tell, from the report that was read last. */
+/* The events that stabilizers' series tell, from the report that was read last. */
 void health_series(struct health *, const struct model *);
 void health_peak(struct health *, const struct outcome *);
 #endif

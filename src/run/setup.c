@@ -198,7 +198,7 @@ static int init_training(struct trainer *t, struct error *e)
   if (dist_divide(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->engine.model.options.context;
   mark_memory(t, MEMORY_UPDATES);
-  if (t->ranks.shards) { /* whose size follows from optimisers */
+  if (t->ranks.shards) { /* whose size follows from optimizers */
     const size_t held = (size_t)(SHARD_ROWS * t->ranks.shards->own) * sizeof(real);
     t->record.memory[MEMORY_UPDATES] -= held, t->record.memory[MEMORY_MODEL] += held;
   }

@@ -138,7 +138,7 @@ int trainer_change_config(struct config *, const char *const *changes, int count
 void trainer_heads_free(struct trainer *);
 
 double trainer_wall(const struct trainer *); /* seconds, of the whole run */
-/* tensors.c: the tensors of a checkpoint in a fixed order: parameters, optimiser states, the spike window (which lives
+/* tensors.c: the tensors of a checkpoint in a fixed order: parameters, optimizer states, the spike window (which lives
    on the host: device NULL). */
 struct tensor_list {
   struct checkpoint_tensor *item;
@@ -149,7 +149,7 @@ void trainer_tensors(struct trainer *, struct tensor_list *); /* without values 
 void trainer_tensors_free(struct tensor_list *);
 void trainer_tensors_fetch(struct trainer *, const struct tensor_list *);
 void trainer_tensors_forget(struct tensor_list *); /* with the values that were fetched */
-/* Of the i-th tensor, the number among the optimisers' states; -1: it is none. */
+/* Of the i-th tensor, the number among the optimizers' states; -1: it is none. */
 int trainer_state_at(const struct trainer *, int i);
 
 /* save.c */

@@ -38,7 +38,7 @@ void trainer_tensors_free(struct tensor_list *l)
   memory_free(l->device);
 }
 
-/* Of the i-th tensor, the number among the optimisers' states; -1: it is none. */
+/* Of the i-th tensor, the number among the optimizers' states; -1: it is none. */
 int trainer_state_at(const struct trainer *t, int i)
 {
   int state = i - t->engine.model.params.count;

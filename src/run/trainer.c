@@ -15,7 +15,7 @@ static int val_due(const struct trainer *t) { return due(t->plan.train->val_ever
 static int probe_due(const struct trainer *t) { return due(t->plan.record.probe_every, t->done); }
 static int spectra_due(const struct trainer *t) { return due(t->plan.record.spectra_every, t->done); }
 
-/* By the record or by stabilisers. */
+/* By the record or by stabilizers. */
 static int probe_wanted(const struct trainer *t)
 {
   for (int i = 0; i < t->engine.model.stabilizer_count; i++)
@@ -31,7 +31,7 @@ static int any(const struct batched *c, batched_choice *chosen)
 }
 
 /* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
-   maxima may be wanted by stabilisers. */
+   maxima may be wanted by stabilizers. */
 static void look_around(const struct batched *c)
 {
   if (any(c, val_due)) {

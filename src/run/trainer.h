@@ -37,7 +37,7 @@ void trainer_sizes(struct trainer *, double *parameters, double *checkpoint);
 int trainer_bytes(struct config *, int threads, size_t *bytes, struct error *);
 /* The finished configuration that a run file tells, and its id (may be NULL). */
 int trainer_config_of(const char *run_path, struct config **, char id[16], struct error *);
-/* One step: forward, backward, update, stabilisers, record, checkpoint when due. A device that computes while the host
+/* One step: forward, backward, update, stabilizers, record, checkpoint when due. A device that computes while the host
    goes on has then been told the step; its report is read some steps later, so that a divergence is noticed late, when
    the steps after it have changed nothing. */
 int trainer_step(struct trainer *, struct error *);
@@ -76,7 +76,7 @@ struct peak {
 };
 /* What the last step saw whose report has been read (trainer_settle: the last). */
 struct trainer_status {
-  long done, steps;                 /* updates done, or told to the device; of the whole run */
+  long done, steps;                 /* updates done, or queued on the device; of the whole run */
   double loss, val_loss, grad_norm; /* val_loss: the latest; NaN before the first */
   const real *max_logit;            /* [layers*heads] */
   struct peak peak;

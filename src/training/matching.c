@@ -1,4 +1,4 @@
-/* matching.c - updates of hidden matrices scaled to one size, whatever the optimiser (override.match) */
+/* matching.c - updates of hidden matrices scaled to one size, whatever the optimizer (override.match) */
 #include <math.h>
 #include "model/model.h"
 #include "training/orthogonal.h"

@@ -1,7 +1,7 @@
-/* optimizer.h - one file and one row per optimiser
-   An optimiser turns gradients into updates; the shared code then does the decoupled update
+/* optimizer.h - one file and one row per optimizer
+   An optimizer turns gradients into updates; the shared code then does the decoupled update
    w <- w (1 - lr weight_decay) - lr update, so that every recording and every counterfactual sees the
-   same quantity whatever the optimiser. All of it is recorded once, as programs of the update. */
+   same quantity whatever the optimizer. All of it is recorded once, as programs of the update. */
 #ifndef MAXLOGIT_TRAINING_OPTIMIZER_H
 #define MAXLOGIT_TRAINING_OPTIMIZER_H
 #include "comm/comm.h"
@@ -9,7 +9,7 @@
 
 enum { MAX_STATES = 6 };
 
-/* Tensors of one optimiser that lie one after another, as one row of n numbers. Between tensors there may be gaps
+/* Tensors of one optimizer that lie one after another, as one row of n numbers. Between tensors there may be gaps
    of a few zeros. */
 struct update {
   struct tensor *grad;              /* [1,n] */
@@ -30,7 +30,7 @@ struct optimizer {
   void (*resolve)(void *options); /* fill in what follows from other options; may be NULL */
   const char *const *state_names; /* NULL-terminated: "m", "v"; may be empty */
   /* The shape of a tensor's k-th state; NULL: its own. Where it is another, state[k] is as long as all of them. A state
-     "m" or "momentum" has the tensor's own shape: stabilisers scale it with the weights. */
+     "m" or "momentum" has the tensor's own shape: stabilizers scale it with the weights. */
   void (*state_shape)(const struct param *, int k, long *rows, long *cols);
   /* Does every number go by itself? Then a row may be cut anywhere (comm.shard), and begin or end within a tensor. */
   int elementwise;
@@ -90,7 +90,7 @@ void newton_schulz_record(struct program *, struct tensor *x, const long *place,
                           long cols, const struct ns_set *, enum ns_iteration, long steps, double eps,
                           struct tensor *by, double scale);
 
-/* --- what optimisers share ---------------------------------------------------------------------------------- */
+/* --- what optimizers share ---------------------------------------------------------------------------------- */
 int takes_matrices(const struct param *); /* hidden ones, as `takes` */
 /* Record: m = beta m + (1 - beta) g. */
 void average_record(struct program *, struct numbers *, struct tensor *m, struct tensor *g, double beta);
@@ -104,7 +104,7 @@ void adam_record(struct program *, struct numbers *, const struct update *u, str
                  struct tensor *m, struct tensor *v, const struct adam_numbers *);
 
 /* --- the set of updates of a model ---------------------------------------------------------------------- */
-/* Which optimiser and which factors each tensor has: from `optimizer`, `takes`, and the patterns
+/* Which optimizer and which factors each tensor has: from `optimizer`, `takes`, and the patterns
    override.optimizer, override.lr, override.weight_decay = "GLOB:VALUE+GLOB:VALUE": the last match counts;
    lr and weight_decay are factors. A glob is matched against the whole name of a tensor
    (blocks.0.attn.w_q) and against its ends after a dot (w_q, attn.w_*). */
@@ -112,7 +112,7 @@ enum { MATCH_LR, MATCH_UPDATE_RMS, MATCH_UPDATE_SPECTRAL_NORM };
 struct override_options {
   const char *optimizer, *lr, *weight_decay;
   long match;
-  double match_rms; /* what is held equal between optimisers, for the hidden matrices */
+  double match_rms; /* what is held equal between optimizers, for the hidden matrices */
 };
 extern const struct option_row override_rows[];
 
@@ -128,11 +128,11 @@ struct update_rule { /* settings of training that the update needs */
 };
 
 struct updates;
-/* Record the update half of a step: gradient norm, finite test, gradient clip, updates, the stabilisers' hooks, and
+/* Record the update half of a step: gradient norm, finite test, gradient clip, updates, the stabilizers' hooks, and
    the decoupled update with their factors: w <- w keep - rate update, keep = 1 - rate weight_decay (independent:
    1 - share weight_decay: Loshchilov and Hutter, arXiv 1711.05101, Alg. 2;
    Wortsman et al., arXiv 2309.14322), rate = lr times its factors.
-   options_of(context, name): the option struct of an optimiser by name. */
+   options_of(context, name): the option struct of an optimizer by name. */
 struct updates *updates_new(struct model *, const char *optimizer, const struct override_options *,
                             const struct update_rule *, const void *(*options_of)(void *, const char *),
                             void *context, struct error *);

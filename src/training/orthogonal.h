@@ -8,7 +8,7 @@
 enum heads_split { HEADS_NONE, HEADS_QK, HEADS_QKV };
 extern const char *const heads_split_names[];
 
-/* Rows of options that several optimisers have. */
+/* Rows of options that several optimizers have. */
 #define COEFFICIENTS_ROW(S) \
   CHOICE_ROW(S, coefficients, "keller", ns_names, \
              "coefficients of Newton-Schulz; svd: the exact polar factor; none: the momentum scaled to the " \

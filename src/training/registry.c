@@ -1,4 +1,4 @@
-/* registry.c - the generated tables of optimisers, schedules and data sources */
+/* registry.c - the generated tables of optimizers, schedules and data sources */
 #include "base/registry.h"
 #include "training/data.h"
 #include "training/optimizer.h"

@@ -1,4 +1,4 @@
-/* rules.c - which optimiser each tensor has, and which factors */
+/* rules.c - which optimizer each tensor has, and which factors */
 #include <fnmatch.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ const struct option_row override_rows[] = {
 struct patterns {
   struct updates *updates;
   const char *key;
-  size_t factor; /* of struct rule, what a value is of; 0: the optimiser */
+  size_t factor; /* of struct rule, what a value is of; 0: the optimizer */
   struct error *error;
 };
 

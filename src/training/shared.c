@@ -1,4 +1,4 @@
-/* shared.c - what several optimisers record alike */
+/* shared.c - what several optimizers record alike */
 #include "training/optimizer.h"
 
 int takes_matrices(const struct param *p) { return p->kind == PARAM_MATRIX; }

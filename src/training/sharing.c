@@ -1,4 +1,4 @@
-/* sharing.c - states of optimisers, or weights and all that goes with them, shared out among ranks
+/* sharing.c - states of optimizers, or weights and all that goes with them, shared out among ranks
    What goes element by element is cut into equal pieces anywhere, in the midst of a head, too; what takes whole
    matrices has each on one rank, by cost, which sees its gradient whole (as in Moonlight, arXiv 2502.16982 alg. 1).
    A rank makes the updates of its own. Where only states are shared out they are then collected; weights are with

@@ -1,4 +1,4 @@
-/* sphere.h - for stabilisers that hold the size of weights: a step has a size of its own, and what it does to the
+/* sphere.h - for stabilizers that hold the size of weights: a step has a size of its own, and what it does to the
    weight's size is taken back
    Blocks are matrices (struct qk_block, spectral.h); all is recorded into the update's second half. */
 #ifndef MAXLOGIT_TRAINING_SPHERE_H

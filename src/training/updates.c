@@ -1,4 +1,4 @@
-/* updates.c - the update half of a step: updates, as optimisers record them, and the decoupled update they share */
+/* updates.c - the update half of a step: updates, as optimizers record them, and the decoupled update they share */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static real *state_in(const struct updates *u, const struct param *p, int k, con
   return NULL;
 }
 
-/* Tensors of checkpoints: those of a run of parameters with one optimiser. */
+/* Tensors of checkpoints: those of a run of parameters with one optimizer. */
 static void name_states(struct updates *u, int first, int count)
 {
   const struct optimizer *o = u->rules[first].optimizer;
@@ -105,7 +105,7 @@ static long place_states(struct updates *u, struct update *row, int k)
   return length;
 }
 
-/* n numbers from `from` on, of parameters [first, first+count), which lie one after another and have one optimiser;
+/* n numbers from `from` on, of parameters [first, first+count), which lie one after another and have one optimizer;
    here they are at `at`. */
 static void make_row(struct updates *u, int first, int count, long from, long n, long at)
 {
@@ -145,7 +145,7 @@ static void make_own_rows(struct updates *u)
   }
 }
 
-/* How many from i on one optimiser takes. */
+/* How many from i on one optimizer takes. */
 static int run_at(const struct updates *u, int i)
 {
   int n = 1;

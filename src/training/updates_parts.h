@@ -23,7 +23,7 @@ struct updates {
   int owns_shards;       /* weights are whole: only states are shared out */
   long *used;            /* of every rank, numbers that lie with it so far */
   struct tensor *all;    /* [1,n] updates, as params.values lies */
-  struct update *rows;   /* what optimisers record */
+  struct update *rows;   /* what optimizers record */
   int row_count;
   struct update_block *blocks; /* rows of parameters that have factors of their own */
   struct rule *block_rules;
@@ -44,7 +44,7 @@ struct updates {
 
 /* Which parameters train, in the order of memory, and what each has. */
 int updates_decide(struct updates *, const char *optimizer, const struct override_options *, struct error *);
-/* sharing.c: the pieces of a run of parameters, which one optimiser takes. */
+/* sharing.c: the pieces of a run of parameters, which one optimizer takes. */
 void sharing_divide(struct updates *, int first, int count);
 /* Steps of the host. Of states: all ranks have all updates. Of weights: the norm of all gradients. */
 host_step sharing_collect, sharing_norm;

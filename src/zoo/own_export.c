@@ -205,7 +205,7 @@ static json_t *config_of(const struct export_writing *w)
 
 /* --- what has no place there --------------------------------------------------------------------------- */
 
-/* A stabiliser that changes what the model computes, other than by tensors that have a place. */
+/* A stabilizer that changes what the model computes, other than by tensors that have a place. */
 static int is_foreign(void *context, const char *name)
 {
   struct export_writing *w = context;

@@ -17,7 +17,7 @@ struct own_run {
   struct device *device;
   struct model model;
   struct weights *weights;
-  int weights_change; /* a stabiliser changes weights on their way into a product */
+  int weights_change; /* a stabilizer changes weights on their way into a product */
 };
 
 /* --- heads --------------------------------------------------------------------------------------------- */

@@ -893,7 +893,7 @@ START_TEST(what_is_left_out)
 }
 END_TEST
 
-/* The threshold of the first stabiliser that has one. */
+/* The threshold of the first stabilizer that has one. */
 START_TEST(thresholds_and_kinds)
 {
   static const struct {

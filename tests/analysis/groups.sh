@@ -20,10 +20,10 @@ echo "$presets" | sort | cmp -s - "$dir/a" || fail "a group of every preset: $(c
 "$program" show --json "$dir/presets/muon_split.h5" | grep -q '"preset": "muon_split", "kind": "muon_split"' ||
   fail "JSON does not tell the preset"
 
-# stabilisers put on top of a preset are said; a preset that was overridden is not claimed
+# stabilizers put on top of a preset are said; a preset that was overridden is not claimed
 tiny on-top preset=muon_split stabilizers=qk_norm
 tiny overridden preset=adam optimizer=muon stabilizers=soft_cap
-labels "$dir/on-top.h5" | grep -qx 'muon_split+qk_norm' || fail "a stabiliser on top: $(cat "$dir/out")"
+labels "$dir/on-top.h5" | grep -qx 'muon_split+qk_norm' || fail "a stabilizer on top: $(cat "$dir/out")"
 labels "$dir/overridden.h5" | grep -qx 'muon+soft_cap' || fail "an overridden preset: $(cat "$dir/out")"
 
 # the same settings by a preset or by its keys: one group

@@ -38,7 +38,7 @@ if command -v jq > /dev/null; then
     near($x; 1000 / $m) and near($low; $x * (-away(1000 / 999; $h / $m) | exp)) and near($high; $x * (away(1001 / 1000; $m / $l) | exp)))' \
     "$dir/now.json" > /dev/null || fail "bench --against: $(jq -c '.stacks[] | .step_seconds, .against' "$dir/now.json")"
   "$program" list --json stabilizer | jq -r '.stabilizer[].name' | grep -vx none > "$dir/all"
-  jq -r '.stabilizers | keys_unsorted[]' "$dir/now.json" | grep -vxFf "$dir/all" && fail "bench: stabilisers that there are not"
+  jq -r '.stabilizers | keys_unsorted[]' "$dir/now.json" | grep -vxFf "$dir/all" && fail "bench: stabilizers that there are not"
   "$program" list --json optimizer | jq -r '.optimizer[].name' | grep -vx adam > "$dir/all"
   jq -r '.optimizers | keys_unsorted[]' "$dir/now.json" | cmp - "$dir/all" || fail "bench: not the optimizers that there are"
 fi

@@ -32,7 +32,7 @@ done
 "$program" help kimi_k2 | grep -q '^  qk_clip.tau  *100  *100$' || fail "help kimi_k2: no original values"
 "$program" help kimi_k2 | grep -q '^  train.lr  *0.01  *2e-4$' || fail "help kimi_k2: not the default"
 "$program" help gemma2 | grep -q '^  cap of the final logits  *none  *30$' || fail "help gemma2: what there is not"
-"$program" help muon | grep -q '^  muon.momentum = 0.95 ' || fail "help muon: no options of the optimiser"
+"$program" help muon | grep -q '^  muon.momentum = 0.95 ' || fail "help muon: no options of the optimizer"
 "$program" help train.lr | grep -q '^  train.lr = 0.01 ' || fail "help train.lr"
 "$program" help train | grep -q '^  train.lr = 0.01 ' || fail "help train"
 "$program" help c-29 | grep -c 'measured: .*w_vo\|measured: .*w_\[vo\]\|measured: .*w_\[qk\]' | grep -qx 2 || fail "help c-29: the arms' own metrics"

@@ -1,5 +1,5 @@
 """A run once more, by PyTorch's autograd and the formulas of the papers, written without looking at the C code:
-model, gradients, optimisers, stabilisers, and every series and event that a run file holds.
+model, gradients, optimizers, stabilizers, and every series and event that a run file holds.
 
 A batch is never cut into micro-batches here: what a run records of a step is a property of the whole batch.
 """
@@ -859,7 +859,7 @@ class Run:
                            for b in self.matrices_of(name, d)])
         return d
 
-    # --- stabilisers ----------------------------------------------------------------------------------------
+    # --- stabilizers ----------------------------------------------------------------------------------------
 
     def blocks(self, l):
         """name -> rows of one head's block of the query and key weights."""
@@ -951,7 +951,7 @@ class Run:
         row["spectral_decay/largest"] = most
 
     def held(self, stabilizer, l, of=None):
-        """The blocks of a layer's matrices that a stabiliser holds the size of, views; of: other tensors of these names."""
+        """The blocks of a layer's matrices that a stabilizer holds the size of, views; of: other tensors of these names."""
         rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_kc": self.Dh, "w_qr": self.Dr}
         by_head, qk = self.p[stabilizer + ".scope"] == "head", self.p[stabilizer + ".tensors"] == "qk"
         for name in self.w:

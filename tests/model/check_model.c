@@ -89,7 +89,7 @@ static void check_gradients(struct fixture *f, const char *what)
   model_program_free(&mp);
 }
 
-/* Every stabiliser at its defaults, caps where the scores are, and what options change in the graph. */
+/* Every stabilizer at its defaults, caps where the scores are, and what options change in the graph. */
 static const char *const more_stacks[] = {"soft_cap cap=0.7",         "hard_cap cap=0.4",
                                           "qk_norm kind=rms_full",    "qk_norm kind=l2",
                                           "qk_norm;soft_cap cap=0.5", NULL};
@@ -372,7 +372,7 @@ START_TEST(draws_differ)
 }
 END_TEST
 
-/* Biases and a stabiliser's gains change no other tensor's draw. */
+/* Biases and a stabilizer's gains change no other tensor's draw. */
 START_TEST(draws_stay)
 {
   struct fixture *plain = small_or_fail("mha", "", "none"), *more = small_or_fail("mha", "bias=1", "qk_norm");

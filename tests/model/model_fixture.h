@@ -1,4 +1,4 @@
-/* model_fixture.h - a small model with random tokens, for the tests of models and stabilisers */
+/* model_fixture.h - a small model with random tokens, for the tests of models and stabilizers */
 #ifndef MAXLOGIT_TESTS_MODEL_MODEL_FIXTURE_H
 #define MAXLOGIT_TESTS_MODEL_MODEL_FIXTURE_H
 #include <check.h>
@@ -99,7 +99,7 @@ static inline void fixture_stack(struct fixture *f, const char *stack)
     const char *settings = part[length] ? part + length + 1 : "";
     part[length] = 0;
     const struct stabilizer *s = stabilizer_find(part);
-    ck_assert_msg(s != NULL, "no stabiliser %s", part);
+    ck_assert_msg(s != NULL, "no stabilizer %s", part);
     void *options = memory_new(1, s->options_size + 1);
     if (s->options) {
       option_defaults(s->options, options);
@@ -228,7 +228,7 @@ static inline void fixture_shake(struct fixture *f, double size)
 
 typedef void fixture_hook(struct stabilizer_context *, struct program *);
 
-/* Record the hook of stabiliser i, run it at this moment, read the report. */
+/* Record the hook of stabilizer i, run it at this moment, read the report. */
 static inline void fixture_run(struct fixture *f, int i, fixture_hook *hook, const struct step_scalars *now)
 {
   struct program *p = program_new(f->device);
@@ -248,7 +248,7 @@ static inline void fixture_seen(struct fixture *f, int column, const real *maxim
     fixture_put_at(f, stats, n * stats->cols + column, (double)maxima[n]);
 }
 
-/* Series s of stabiliser i as it was read last. */
+/* Series s of stabilizer i as it was read last. */
 static inline const real *fixture_series(const struct fixture *f, int i, int s)
 {
   return report_of(f->model.report, f->model.context[i].series[s]);

@@ -1,4 +1,4 @@
-/* check_ops_update.c - operations of ops.def in update.c: the optimisers' own */
+/* check_ops_update.c - operations of ops.def in update.c: the optimizers' own */
 #include "check_ops.h"
 
 static int make_adam(struct made *m, int i, union op_args *args)

@@ -362,7 +362,7 @@ START_TEST(only_what_is_chosen_costs)
 }
 END_TEST
 
-/* A stabiliser that emits a series of every shape: value k of series i is 100 (i + 1) + k. */
+/* A stabilizer that emits a series of every shape: value k of series i is 100 (i + 1) + k. */
 static const struct series of_every_shape[] = {
   {"test/step", PER_STEP, AXIS_STEP, "1", "", "", EVENT_NONE},
   {"test/layer", PER_LAYER, AXIS_STEP, "1", "", "", EVENT_NONE},
@@ -382,7 +382,7 @@ static void emit_all(struct stabilizer_context *c, struct program *p)
 
 static const void *no_options(void *context, const char *name) { return (void)context, (void)name, NULL; }
 
-START_TEST(what_stabilisers_emit_is_recorded)
+START_TEST(what_stabilizers_emit_is_recorded)
 {
   static const struct stabilizer emitter = {.name = "emitter", .emits = of_every_shape};
   struct fixture *f = fixture_open("layers=2 width=16 heads=4 context=12 vocab=20", "qk_clip", &emitter);
@@ -421,7 +421,7 @@ int main(void)
   tcase_add_loop_test(c, drive_is_the_derivative_of_the_leading_value, 0, 2);
   tcase_add_loop_test(c, the_order_of_micro_batches_does_not_matter, 0, 3);
   tcase_add_test(c, only_what_is_chosen_costs);
-  tcase_add_test(c, what_stabilisers_emit_is_recorded);
+  tcase_add_test(c, what_stabilizers_emit_is_recorded);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

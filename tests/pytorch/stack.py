@@ -1,4 +1,4 @@
-"""maxlogit's stack (mha, SwiGLU, no stabiliser) and its two optimisers in PyTorch, made to be fast: pure functions of
+"""maxlogit's stack (mha, SwiGLU, no stabilizer) and its two optimizers in PyTorch, made to be fast: pure functions of
 dictionaries of tensors, which autograd, torch.func, torch.compile and a CUDA graph can all take. A leading axis on every
 tensor is the run. Weights and batches are those of a run file (tests/golden/replay.py).
 """

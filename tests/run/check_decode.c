@@ -1,5 +1,5 @@
 /* check_decode.c - decoding through a cache gives the logits of the training form
-   Every attention variant under every stabiliser that touches a score, before and after clips, with one
+   Every attention variant under every stabilizer that touches a score, before and after clips, with one
    document a row and with two. The tolerance is measured: what one rounding of every weight does to the same
    logits, times the growth of sums; in double 1e-12 as well. */
 #include <stdio.h>
@@ -354,7 +354,7 @@ START_TEST(what_cannot_be_decoded_is_refused)
   static const struct stabilizer own = {.name = "own", .on_qk = norm_keys};
   refuse(0, NULL, "mha");
   refuse(1, NULL, "gqa");
-  refuse(2, &own, "stabiliser");
+  refuse(2, &own, "stabilizer");
   for (int i = 0; i < 2; i++) {
     struct error e = {0};
     struct model_program decoder;

@@ -1,4 +1,4 @@
-/* check_stacks.c - every stack of up to three stabilisers, in every order, on every attention variant: it trains,
+/* check_stacks.c - every stack of up to three stabilizers, in every order, on every attention variant: it trains,
    or it is refused with a reason that two of its members have already; of three `make check` tries one order each */
 #include <check.h>
 #include <math.h>

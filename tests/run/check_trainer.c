@@ -446,9 +446,9 @@ START_TEST(weights_at_the_start_are_part_of_the_id)
 }
 END_TEST
 
-/* The states of a stabiliser begin afresh where the source has none of them, and quack's always: sizes are
+/* The states of a stabilizer begin afresh where the source has none of them, and quack's always: sizes are
    relative to this run's start, so that the first factors are tau. Weights that train are wanted. */
-START_TEST(start_with_another_stabiliser)
+START_TEST(start_with_another_stabilizer)
 {
   char settings[512];
   struct run_file *r;
@@ -731,8 +731,8 @@ START_TEST(no_step_after_a_divergence)
 }
 END_TEST
 
-/* Each layer may be of two optimisers in turn. */
-START_TEST(many_layers_of_mixed_optimisers)
+/* Each layer may be of two optimizers in turn. */
+START_TEST(many_layers_of_mixed_optimizers)
 {
   struct config *c = configured("preset=muon_qk_adam model.layers=100 train.steps=1");
   struct trainer *t = started(c, TRAINER_NO_RECORD);
@@ -844,7 +844,7 @@ START_TEST(kept_checkpoints)
 }
 END_TEST
 
-/* --- what stabilisers see ----------------------------------------------------------------------------------- */
+/* --- what stabilizers see ----------------------------------------------------------------------------------- */
 
 static struct run_series series_of(const char *run, const char *name)
 {
@@ -1163,7 +1163,7 @@ static void add_in_memory(TCase *k)
   tcase_add_test(k, seeds_differ_and_repeat);
   tcase_add_test(k, planted_head);
   tcase_add_test(k, nothing_is_kept);
-  tcase_add_test(k, many_layers_of_mixed_optimisers);
+  tcase_add_test(k, many_layers_of_mixed_optimizers);
   tcase_add_loop_test(k, planted_heads_that_share_keys, 0, (int)(sizeof keys / sizeof *keys));
   tcase_add_test(k, wrong_plants);
   tcase_add_test(k, resolved_options);
@@ -1316,7 +1316,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, start_from_a_folder);
   tcase_add_test(k, the_last_step_has_a_row);
-  tcase_add_test(k, start_with_another_stabiliser);
+  tcase_add_test(k, start_with_another_stabilizer);
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
   tcase_add_test(k, peak_of_a_resumed_run);

@@ -1,4 +1,4 @@
-/* check_cures.c - stabilisers that act on spectra and learning rates: what each promises of the weights */
+/* check_cures.c - stabilizers that act on spectra and learning rates: what each promises of the weights */
 #include <stdio.h>
 #include "../model/model_fixture.h"
 #include "training/optimizer.h"
@@ -366,7 +366,7 @@ START_TEST(quack_resumes)
 END_TEST
 
 /* --- max_output_clip -------------------------------------------------------------------------------------- */
-/* A stabiliser that keeps what attention adds to the residual stream. */
+/* A stabilizer that keeps what attention adds to the residual stream. */
 static struct tensor *added[2];
 
 static void keep_output(struct stabilizer_context *c, struct program *program, int layer, struct tensor *x)
@@ -750,7 +750,7 @@ END_TEST
 /* --- spectral_tangent ------------------------------------------------------------------------------------- */
 #define SSO "spectral_tangent scope=tensor; spectral_sphere iterations=100 scope=tensor"
 
-/* A step of w_q from W = [1 2 0; 0 1 2] along g, lr .1, the sphere's stabiliser the last of the stack. */
+/* A step of w_q from W = [1 2 0; 0 1 2] along g, lr .1, the sphere's stabilizer the last of the stack. */
 static void step_round(const char *device, const char *stack, const double g[6], double next[6],
                        double told[3])
 {

@@ -1,4 +1,4 @@
-/* check_optimizers.c - every optimiser in one loop, then each against the truth; in double, what rounding does alone
+/* check_optimizers.c - every optimizer in one loop, then each against the truth; in double, what rounding does alone
    Device memory is written and read by upload and download alone: some of the loops run isolated. */
 #include <check.h>
 #include <float.h>
@@ -27,7 +27,7 @@ struct bench {
 static struct update_rule standard_rule = {.weight_decay = 0, .seed = 3};
 static struct override_options no_override = {"", "", "", MATCH_LR, 0};
 
-/* "muon.rms=0.4 adam.eps=0": into the options of one optimiser. */
+/* "muon.rms=0.4 adam.eps=0": into the options of one optimizer. */
 static void set_options(const struct optimizer *o, void *options, char *settings)
 {
   char *copy = memory_text(settings);
@@ -208,7 +208,7 @@ static struct param *param(struct bench *b, const char *name)
 
 static const struct tensor *direction_of(const struct param *p) { return &p->update; }
 
-/* --- every optimiser ------------------------------------------------------------------------------------ */
+/* --- every optimizer ------------------------------------------------------------------------------------ */
 static int moves(const struct optimizer *o) { return o->record != NULL; }
 
 /* loss = |w - target|^2 / 2, whose gradient is w - target */
@@ -1404,7 +1404,7 @@ static void same_directions(struct bench *a, struct bench *b, const char *name, 
 
 static const char *const spliced_names[] = {"blocks.0.attn.w_q", "blocks.1.attn.w_v", "blocks.0.ffn.w_down"};
 
-/* The pure cases are the optimisers themselves; the mixed ones have one's vectors and the other's values. */
+/* The pure cases are the optimizers themselves; the mixed ones have one's vectors and the other's values. */
 START_TEST(spliced)
 {
   struct bench muon, adam, both_muon, both_adam, mixed, reverse;
@@ -1474,7 +1474,7 @@ static double cosine(const real *a, const real *b, long n)
 }
 
 /* Where the gradient has no rank left the flat spectrum has none: one row alone moves. */
-/* Vectors by chance are a matrix's own, also where the matrices between them are another optimiser's. */
+/* Vectors by chance are a matrix's own, also where the matrices between them are another optimizer's. */
 START_TEST(spliced_by_chance)
 {
   static const struct override_options between = {"ffn.*:adam", "", "", MATCH_LR, 0};
@@ -1658,7 +1658,7 @@ START_TEST(nothing_moves_without_a_gradient)
 }
 END_TEST
 
-/* --- overrides, stabilisers' factors ---------------------------------------------------------------------- */
+/* --- overrides, stabilizers' factors ---------------------------------------------------------------------- */
 START_TEST(overrides)
 {
   struct bench b;
@@ -1829,7 +1829,7 @@ START_TEST(a_step_that_is_not_finite_is_the_last)
 }
 END_TEST
 
-/* The norm that is reported is the one before the clip; what optimisers see has the length of the clip, or is
+/* The norm that is reported is the one before the clip; what optimizers see has the length of the clip, or is
    untouched. */
 START_TEST(clip_of_gradients)
 {

@@ -1,4 +1,4 @@
-/* check_stabilizers.c - what each stabiliser promises, on logits recomputed here; in float and in double */
+/* check_stabilizers.c - what each stabilizer promises, on logits recomputed here; in float and in double */
 #include <stdio.h>
 #include "../model/model_fixture.h"
 #include "training/spectral.h"
@@ -11,7 +11,7 @@ static const double close_to = 100 * REAL_EPS;
 
 /* --- logits from queries and keys ----------------------------------------------------------------------- */
 
-/* A stabiliser that keeps what the attention variant passes through on_qk. */
+/* A stabilizer that keeps what the attention variant passes through on_qk. */
 static struct {
   struct qk_part part[MAX_PARTS];
   int parts;

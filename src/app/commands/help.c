@@ -158,7 +158,7 @@ static const struct series *series_of(const struct plugin *p)
   return o ? observable_series(o) : NULL;
 }
 
-/* `muon` is an optimiser and a preset: show both. */
+/* `muon` is an optimizer and a preset: show both. */
 static int help_plugin(const char *topic)
 {
   int found = 0;

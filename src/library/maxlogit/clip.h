@@ -1,5 +1,5 @@
 /* clip.h - the factors of QK-Clip from max logits, by the rules of `maxlogit help qk_clip`
-   After the optimiser's step, with S the max logit of a head in that step's forward pass (Kimi K2, arXiv 2507.20534
+   After the optimizer's step, with S the max logit of a head in that step's forward pass (Kimi K2, arXiv 2507.20534
    Alg. 1): where S > tau, gamma = tau / S, and the head's rows of the query and key weights (and of their biases)
    shrink so that its logits do by gamma. S <= tau gives 1, so does an S that is not finite. The same bits on every
    processor, those of `maxlogit run`. */

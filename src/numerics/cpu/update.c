@@ -1,4 +1,4 @@
-/* update.c - what optimisers and clips do to long rows of numbers
+/* update.c - what optimizers and clips do to long rows of numbers
    Segments are cut into pieces of at most PIECE numbers; a piece lies in one segment. */
 #include <math.h>
 #include "numerics/cpu/cpu.h"

@@ -1,4 +1,4 @@
-/* small.c - the definitions of operations on small tensors: what stabilisers and optimisers compute of
+/* small.c - the definitions of operations on small tensors: what stabilizers and optimizers compute of
    heads, layers and tensors. The CPU computes by them too: they are a few hundred numbers long. */
 #include <math.h>
 #include "base/elementary.h"

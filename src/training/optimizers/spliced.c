@@ -1,4 +1,4 @@
-/* spliced.c - a counterfactual: the singular vectors of one optimiser's update with the spectrum of another's
+/* spliced.c - a counterfactual: the singular vectors of one optimizer's update with the spectrum of another's
    Which part of Muon's update makes logits grow, its directions or its flat spectrum? For every hidden matrix,
    with X = G + momentum M (Muon's input), Y Adam's direction, and X = U S V^T etc. by decomposition:
 

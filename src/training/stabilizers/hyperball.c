@@ -1,6 +1,6 @@
 /* hyperball.c - weights keep the Frobenius norm of their start, and a step has a size relative to it
    (Hyperball: MuonH, AdamH; arXiv 2606.16899, after the code of marin-community)
-   With R = |W_0| of a matrix, or of a head's rows, and u the optimiser's update, of any size:
+   With R = |W_0| of a matrix, or of a head's rows, and u the optimizer's update, of any size:
      Y = W - lr R u / |u|,   W <- R Y / |Y|
    R is a run's state: taken anew from W in every step it would drift by rounding. Weight decay before it is, to first
    order, none: it makes of lr lr / (1 - lr weight_decay). */

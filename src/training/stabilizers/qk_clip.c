@@ -1,5 +1,5 @@
 /* qk_clip.c - rescale the weights of attention logits that passed tau (Kimi K2, arXiv 2507.20534 Alg. 1)
-   After the optimiser's step, with S the max logit of the step's forward pass: where S > tau,
+   After the optimizer's step, with S the max logit of the step's forward pass: where S > tau,
    gamma = tau / S, and the head's logits shrink by gamma: rows of w_q by gamma^alpha, rows of w_k by
    gamma^(1-alpha), rotary queries beside a shared rotary key by gamma, that key not at all. Biases shrink
    with their rows. S <= tau touches nothing; nor does an S that is not finite, which is an event
@@ -21,7 +21,7 @@
    The last two are naive rules, for comparison: they take heads along that need no clip.
    when = after   the step's update first, then the clip (K2, and all others but one)
    when = before  the weights that made S are clipped, then updated (the order of ms-swift)
-   momentum       keep: the optimiser's states stay (all known code); scale: its first moments of the rows
+   momentum       keep: the optimizer's states stay (all known code); scale: its first moments of the rows
                   that are clipped shrink with them. Second moments stay.
    statistic      S is of the step's training batch (K2), or of the probe batch, the same in every step and
                   run, with the weights before the update: one more forward pass a step */

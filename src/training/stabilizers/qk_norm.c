@@ -82,7 +82,7 @@ static void on_score(struct stabilizer_context *c, int layer, struct attention_s
   if (kind_of(c) == L2) spec->score.scale *= spec->score.scale;
 }
 
-/* --- the stabiliser ---------------------------------------------------------------------------------- */
+/* --- the stabilizer ---------------------------------------------------------------------------------- */
 
 static int check(const void *options, const struct model_options *o, struct error *e)
 {

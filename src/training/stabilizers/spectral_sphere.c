@@ -1,5 +1,5 @@
 /* spectral_sphere.c - weights keep one spectral norm, and a step has a size relative to it (arXiv 2601.08393 alg. 1)
-   With R = c sqrt(rows/cols) of a matrix, or of a head's rows, and u the optimiser's update, of any size:
+   With R = c sqrt(rows/cols) of a matrix, or of a head's rows, and u the optimizer's update, of any size:
      Y = W - lr R sqrt(min(rows, cols)) u / |u|,   W <- R Y / sigma_1(Y)
    For Muon's u = msign, whose singular values are 1, the step is lr R u: MuonSphere. The start is put on the sphere,
    too. sigma_1 comes from a power iteration that goes on from the step before. */

@@ -1,5 +1,5 @@
 /* spectral_tangent.c - steps that leave a weight's spectral norm as it is, to first order (arXiv 2601.08393 alg. 1)
-   With M the optimiser's direction over its Frobenius norm, and T = u v^T of the leading singular pair of W:
+   With M the optimizer's direction over its Frobenius norm, and T = u v^T of the leading singular pair of W:
      direction <- Phi = msign(M + lambda T), as long as the direction was;  lambda: the root of
      h(lambda) = <T, msign(M + lambda T)>, which never falls and beyond 2 |M|_* has the sign of lambda
    So Phi is the largest <M, Phi> of all that have |Phi|_2 <= 1 and <T, Phi> = 0. On muon's momentum, with

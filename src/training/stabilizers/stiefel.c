@@ -1,6 +1,6 @@
 /* stiefel.c - all singular values of a weight stay 1, and a step goes along that manifold
    (Manifold Muon: J. Bernstein, "Modular manifolds", Thinking Machines 2025; with steps=0 SPEL, arXiv 2601.21487)
-   With G the optimiser's update over its Frobenius norm, W [out, in] with out >= in (else all of it transposed):
+   With G the optimizer's update over its Frobenius norm, W [out, in] with out >= in (else all of it transposed):
      L = -1/4 (W^T G + G^T W);   `steps` times: A = msign(G + 2 W L), H = W^T A + A^T W, L -= alpha (1 - s/steps) H
      W <- msign(W - lr A);       steps=0: A = msign(G)
    The ascent finds the A of spectral norm 1 that lies in the tangent space and goes down steepest; dividing by |G|
