@@ -229,8 +229,8 @@ static void put_shape(struct recorder *r)
   }
 }
 
-/* `last_step` of a run is the number of its updates: steps count from 0. How long it took to write a recording whole says
-   nothing about its run. */
+/* `last_step` of a run is the number of its updates: steps count from 0. How long it took to write a recording
+   whole says nothing about its run. */
 static int write_file(struct maxlogit_recorder *m, const char *state, int final, struct error *e)
 {
   double begin = clock_seconds();
