@@ -62,8 +62,11 @@ P
 
 if command -v node > /dev/null; then # the CSV that the page saves
   { sed -n '/^function field/,/^}/p' "$MAXLOGIT_PAGE/save.js"
-    echo 'for (const [x, y] of [["=1+1", "\u0027=1+1"], ["@x", "\u0027@x"], ["-1e-3", "-1e-3"], ["-Infinity", "-Infinity"], ["a,\r", "\"a,\r\""], ["", ""]])
-  if (field(x) !== y) { console.log(x, field(x)); process.exit(1) }'; } > field.js
+    cat << 'J'
+for (const [x, y] of [["=1+1", "'=1+1"], ["@x", "'@x"], ["-1e-3", "-1e-3"], ["-Infinity", "-Infinity"], ["a,\r", '"a,\r"'], ["", ""]])
+  if (field(x) !== y) { console.log(x, field(x)); process.exit(1) }
+J
+  } > field.js
   node field.js > look || fail "save.js: $(cat look)"
 fi
 
