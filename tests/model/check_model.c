@@ -811,8 +811,8 @@ static const struct {
 } refused[] = {{"mha", "qk_norm;qk_norm kind=l2", "qk_norm is named twice"},
                {"mha", "soft_cap;qk_clip;hard_cap", "both cap the score"},
                {"mha", "qk_norm_partial", "allowed here: qk_norm"},
-               {"mla", "qk_norm;qk_norm_partial", "qk_norm and qk_norm_partial both normalise"},
-               {"mla", "qk_norm_partial;qk_clip;qk_norm", "qk_norm_partial and qk_norm both normalise"},
+               {"mla", "qk_norm;qk_norm_partial", "qk_norm and qk_norm_partial both normalize"},
+               {"mla", "qk_norm_partial;qk_clip;qk_norm", "qk_norm_partial and qk_norm both normalize"},
                {"mla", "qk_norm kind=l2", "allowed: rms"}};
 
 START_TEST(refused_stacks)
