@@ -59,7 +59,7 @@ class Rule:
     def fits(self, name: str) -> Optional[tuple[int, ...]]:
         """The places that a name has."""
         parts = re.split(r"\{([lhe])\}", self.pattern)
-        regex = "".join(f"(?P<{part}>[0-9]+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))
+        regex = "".join(f"(?P<{part}>[0-9]{{1,9}})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
         match = re.fullmatch(regex, name)
         if not match:
             return None
@@ -134,7 +134,7 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
     found: dict[bool, tuple[str, int, int]] = {}  # a layer, something else
     letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
-    for match in re.finditer(r"[0-9]+", name):
+    for match in re.finditer(r"(?<![0-9])[0-9]{1,9}(?![0-9])", name):
         before = name[max(0, match.start() - 40) : match.start()]
         word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", before)[1].lower()  # type: ignore[index]
         letter = next((letter for letter, words in _WORDS.items() if word in words), "")
