@@ -46,6 +46,11 @@ class Place:
     own: str = ""  # its name where another column has the series
 
 
+def _at(digits: str) -> int:
+    """A place; of more digits than any has, the first ones: Python refuses to read thousands."""
+    return int(digits.lstrip("0")[:9] or 0)
+
+
 # --- rules -------------------------------------------------------------------------------------------------
 
 
@@ -59,12 +64,12 @@ class Rule:
     def fits(self, name: str) -> Optional[tuple[int, ...]]:
         """The places that a name has."""
         parts = re.split(r"\{([lhe])\}", self.pattern)
-        regex = "".join(f"(?P<{part}>[0-9]{{1,9}})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
+        regex = "".join(f"(?P<{part}>[0-9]+)" if i % 2 else re.escape(part) for i, part in enumerate(parts))
         match = re.fullmatch(regex, name)
         if not match:
             return None
         self.used += 1
-        return tuple(int(match[letter]) for letter in self.letters)
+        return tuple(_at(match[letter]) for letter in self.letters)
 
 
 def _rule(text: str) -> Rule:
@@ -134,7 +139,7 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
     found: dict[bool, tuple[str, int, int]] = {}  # a layer, something else
     letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
-    for match in re.finditer(r"(?<![0-9])[0-9]{1,9}(?![0-9])", name):
+    for match in re.finditer(r"[0-9]+", name):
         before = name[max(0, match.start() - 40) : match.start()]
         word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", before)[1].lower()  # type: ignore[index]
         letter = next((letter for letter, words in _WORDS.items() if word in words), "")
@@ -196,5 +201,5 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
         series = f"{name_of(prefix)}/attn/max_logit" if prefix else "attn/max_logit"
     by_letter = sorted(places, key=lambda found: found[0] != "l")
     letters = "lh"[:list_axes] if list_axes else "".join(found[0] for found in by_letter)
-    at = tuple(int(name[begin:end]) for _, begin, end in by_letter)
+    at = tuple(_at(name[begin:end]) for _, begin, end in by_letter)
     return Place(series, f"{prefix}/{pattern}" if prefix else pattern, letters, at, own)
