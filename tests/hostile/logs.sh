@@ -15,9 +15,9 @@ cd "$dir" || exit 99
 mkdir logs out
 "$python" "$sources/tests/hostile/logs.py" logs || { fail "no logs"; finish; }
 
-# import FILE ...: its status, within seconds and 3 GB
+# import FILE ...: its status, within seconds of a processor and 3 GB
 import() {
-  (ulimit -v 3000000; exec timeout 30 "$program" import "$@" -o out/ --overwrite) > printed 2> err < /dev/null
+  (ulimit -v 3000000; ulimit -t 30; exec timeout 300 "$program" import "$@" -o out/ --overwrite) > printed 2> err < /dev/null
   status=$?
   case $status in 0 | 1 | 2) ;; *) fail "import $*: status $status" ;; esac
   grep -q Traceback err && fail "import $*: $(tail -n 1 err)"
