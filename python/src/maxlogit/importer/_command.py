@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import re
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from maxlogit.importer import _table as table
 from maxlogit.importer._log import Column, Key, Log, _some
 from maxlogit.importer._names import rules_of
 from maxlogit.importer._settings import clean_key, settings_of
-from maxlogit.importer._source import shown
+from maxlogit.importer._source import memory, shown
 from maxlogit.importer.formats import read
 
 
@@ -160,13 +161,22 @@ def _stop(number: int, frame: object) -> None:
     raise KeyboardInterrupt(number)
 
 
+def _limit_memory(now: tuple[int, int]) -> None:
+    """To three quarters of what there is: a log that expands to more ends with a message, not with other programs."""
+    most = memory() * 3 // 4
+    if all(limit == resource.RLIM_INFINITY or limit > most for limit in now):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, now[1]))
+
+
 def main(argv: Sequence[str]) -> int:
     """Returns an exit status: 2 for input that cannot be read as asked, 1 where writing fails."""
     messages: list[str] = []
     status = 0
+    limit = resource.getrlimit(resource.RLIMIT_DATA)
     with contextlib.suppress(ValueError):  # of a thread
         signal.signal(signal.SIGTERM, _stop)
     try:
+        _limit_memory(limit)
         _import(_options(argv), messages)
     except UsageError as problem:
         status, messages = 2, [str(problem)]
@@ -174,6 +184,8 @@ def main(argv: Sequence[str]) -> int:
         status, messages = 1, [str(problem) or "no memory"]
     except KeyboardInterrupt as stop:
         status, messages = 128 + (stop.args or (signal.SIGINT,))[0], ["import was interrupted: nothing is written"]
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, limit)
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for message in messages:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from maxlogit._library import UsageError
 from maxlogit._record import MISSING
+from maxlogit.importer._source import shown
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, str, str]  # run, prefix, name
@@ -255,10 +256,11 @@ class Log:
         return UsageError(f"{self.path}:{line}: {text}" if line else f"{self.path}: {text}")
 
     def column(self, name: str, prefix: str = "", run: str = "") -> Column:
-        key = (run, prefix, name)
-        if key not in self.columns:
-            self.columns[key] = Column(prefix, name)
-        return self.columns[key]
+        column = self.columns.get((run, prefix, name))
+        if column is None:
+            run, prefix, name = map(shown, (run, prefix, name))
+            column = self.columns.setdefault((run, prefix, name), Column(prefix, name))
+        return column
 
     def put(
         self, step: int, values: Mapping[str, Any], prefix: str = "", run: str = "", line: int = 0, alone: bool = False

@@ -46,6 +46,11 @@ class Place:
     own: str = ""  # its name where another column has the series
 
 
+def _at(digits: str) -> int:
+    """A place; of more digits than any has, the first ones: Python refuses to read thousands."""
+    return int(digits.lstrip("0")[:9] or 0)
+
+
 # --- rules -------------------------------------------------------------------------------------------------
 
 
@@ -64,7 +69,7 @@ class Rule:
         if not match:
             return None
         self.used += 1
-        return tuple(int(match[letter]) for letter in self.letters)
+        return tuple(_at(match[letter]) for letter in self.letters)
 
 
 def _rule(text: str) -> Rule:
@@ -196,5 +201,5 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
         series = f"{name_of(prefix)}/attn/max_logit" if prefix else "attn/max_logit"
     by_letter = sorted(places, key=lambda found: found[0] != "l")
     letters = "lh"[:list_axes] if list_axes else "".join(found[0] for found in by_letter)
-    at = tuple(int(name[begin:end]) for _, begin, end in by_letter)
+    at = tuple(_at(name[begin:end]) for _, begin, end in by_letter)
     return Place(series, f"{prefix}/{pattern}" if prefix else pattern, letters, at, own)

@@ -50,6 +50,8 @@ def _read(path: str, text: str) -> dict[str, str]:
         except ValueError as problem:
             raise UsageError(f"{path}: {problem}") from None
         found = dict(_of_json(value)) if isinstance(value, dict) else None
+        if found and len(found) > _MOST_VALUES:
+            raise UsageError(f"{path}: more than {_MOST_VALUES} values")
     else:
         try:
             import yaml

@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import re
+import resource
 import shutil
 import stat
 import struct
@@ -46,10 +47,16 @@ def shown(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
+def memory() -> int:
+    """That of this machine, or the limit of this process."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return there if limit == resource.RLIM_INFINITY else min(there, limit)
+
+
 def check_memory(size: float, path: str) -> None:
     """What is read takes about four times its size."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size * 8 > memory:
+    if size * 8 > memory():
         raise UsageError(f"{path}: {size / 2**30:.1f} GiB are more than an eighth of memory: take every n-th row of it")
 
 

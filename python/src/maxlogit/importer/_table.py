@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
-import re
 import shlex
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder
 from maxlogit.importer._log import Column, Floats
 from maxlogit.importer._names import AXES, Place, Rule, place
-from maxlogit.importer._source import shown
+from maxlogit.importer._source import memory, shown
 
 _MOST_PLACES, _MOST_SERIES = 65536, 4096
 _ROWS = ("step", "spectra", "validation", "probe")
@@ -102,11 +102,15 @@ def _find_gaps(series: list[Series]) -> list[bool]:
     some = [i for i, s in enumerate(series) if s.has_nan()]
     number = {i: series[i].rows_of(_is_number) for i in some}
     nan = {i: np.setdiff1d(series[i].rows_of(_is_present), number[i]) for i in some}
+    steps = np.unique(np.concatenate([*number.values(), *nan.values()])) if some else np.empty(0)
 
-    def meet(i: int, k: int) -> bool:
-        return i != k and bool(np.isin(nan[i], number[k]).any() and np.isin(nan[k], number[i]).any())
+    def bits(of: Floats) -> int:
+        return int.from_bytes(np.packbits(np.isin(steps, of)).tobytes(), "big")
 
-    return [i in nan and any(meet(i, k) for k in some) for i in range(len(series))]
+    sets = {i: (bits(nan[i]), bits(number[i])) for i in some}
+    kinds = set(sets.values())  # thousands of series are millions of pairs, of few kinds
+    meets = {a: any(a[0] & b[1] and b[0] & a[1] for b in kinds) for a in kinds}
+    return [i in sets and meets[sets[i]] for i in range(len(series))]
 
 
 def _split(column: Column) -> list[Column]:
@@ -253,6 +257,11 @@ def series_of(columns: list[Column], rules: list[Rule], units: Mapping[str, str]
         in_nats = any(part in s.name for part in ("loss", "logit", "attn/entropy"))
         s.unit = units.get(s.name) or s.unit or ("nat" if in_nats else "1")
     _drop_last(series)
+    size = 8 * sum(len(s.steps) * math.prod(s.size) for s in series)
+    if size * 8 > memory():
+        raise UsageError(
+            f"series of {size / 2**30:.1f} GiB are more than an eighth of memory; --map says what the numbers in names are"
+        )
     _choose_rows(series)
     return series
 
@@ -271,8 +280,7 @@ def described(series: list[Series], steps: str, settings: Mapping[str, str]) -> 
         pattern = s.pattern.replace("\\", "\\\\").replace(",", "\\,")
         rules.append(s.name + (f"[{','.join(s.letters)}]" if s.letters else "") + "=" + pattern)
     lines += [f"{key} = {value}" for key, value in settings.items()]
-    text = "\n".join([*lines, f"--map {shlex.quote(','.join(rules))}"])
-    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]", "?", text)
+    return "\n".join(map(shown, [*lines, f"--map {shlex.quote(','.join(rules))}"]))
 
 
 def _write(path: str, series: list[Series], files: str, settings: Mapping[str, str], data: Optional[str]) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import warnings
+from collections import Counter
 from typing import Any, Optional
 
 import numpy as np
@@ -58,11 +59,7 @@ class _Header:
         present = [c for c in "\t,; " if c in line.strip()] or [","]
         self.separator = next((c for c in present if any(map(self.log.is_step, _cells(line, c)))), present[0])
         names = self.names = _cells(line, self.separator)
-        twice = (
-            next((name for i, name in enumerate(names) if name and name in names[:i]), None)
-            if len(set(names)) < len(names)
-            else None
-        )
+        twice = next((name for name, count in Counter(names).items() if name and count > 1), None)
         if twice:
             raise self.log.error(f"two columns are called '{twice:.60}'", self.line)
         known = [i for i, name in enumerate(names) if self.log.is_step(name)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections import Counter
 from typing import Any
 
 from maxlogit.importer._log import EPOCHS, Log
@@ -13,8 +14,8 @@ from maxlogit.importer.formats._format import Format
 
 _WORDS = {"nan": "NaN", "inf": "Infinity", "None": "null", "True": "true", "False": "false"}
 _TOKEN = re.compile(
-    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|(?<![\w.])(?:nan|inf|None|True|False)(?![\w.])"
-    r"|(?:np\.\w+|tensor|array)\(([^()]*?)(?:, *\w+=[^()]*)?\)"
+    r"'(?:[^'\\]|\\[\s\S]?)*(?:'|\Z)|\"(?:[^\"\\]|\\[\s\S]?)*(?:\"|\Z)|(?<![\w.])(?:nan|inf|None|True|False)(?![\w.])"
+    r"|(?:np\.\w+|tensor|array)\(([^()]*)\)"
 )
 
 
@@ -24,7 +25,8 @@ def _token(match: Any) -> str:
         return json.dumps(ast.literal_eval(text))
     if match[1] is None:
         return text if text[0] == '"' else _WORDS[text]
-    return re.sub(r"(\d)\.(?![\d])", r"\1.0", python_as_json(match[1]))  # torch prints 2.
+    inside = re.split(r", *\w+=", match[1], maxsplit=1)[0]  # without dtype= and device=
+    return re.sub(r"(\d)\.(?![\d])", r"\1.0", python_as_json(inside))  # torch prints 2.
 
 
 def python_as_json(text: str) -> str:
@@ -41,8 +43,7 @@ class Decoder:
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         out = dict(pairs)
         if len(out) < len(pairs):
-            names = [name for name, _ in pairs]
-            self.twice += {name for name in names if names.count(name) > 1}
+            self.twice += (name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         return out
 
     def __call__(self, text: str) -> Any:

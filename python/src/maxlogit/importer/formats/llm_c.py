@@ -5,7 +5,7 @@ from maxlogit.importer.formats._format import Format, Lines
 _LOG = Lines(
     "s:",
     r"^s:(?P<step>\d+) (?=tel|trl|eval)",
-    r"(?P<name>[a-z]+):NUMBER",
+    r"(?<![a-z])(?P<name>[a-z]+):NUMBER",
     {"trl": "train loss", "tel": "val loss", "norm": "grad norm"},
 )
 _PRINTED = Lines(

@@ -11,7 +11,7 @@ from maxlogit.importer.formats._format import Format, Printed, Row
 
 _EVALUATION = re.compile(
     r"(?P<what>\S{0,60}validation\S{0,60}) loss at iteration (?P<step>\d{1,15})"
-    r"(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]+)\])?[^|]*\|"
+    r"(?: on (?P<set>\w+) set)?(?: \[(?P<of>[^\]]{1,200})\])?[^|]{0,200}\|"
 )
 
 

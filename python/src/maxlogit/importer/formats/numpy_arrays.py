@@ -25,14 +25,14 @@ def _array(data: bytes, name: str, log: Log) -> Any:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = header(file)
-    except (ValueError, EOFError, SyntaxError, RecursionError, TypeError, MemoryError) as problem:
-        raise log.error(f"{name}: cannot be read: {str(problem).splitlines()[0]:.100}") from None
+    except Exception as problem:  # the header is a text of Python, which several parsers read
+        raise log.error(f"{name}: cannot be read: {(str(problem) or 'no header').splitlines()[0]:.100}") from None
     if dtype.kind not in "fiub" or dtype.hasobject:
         raise log.error(f"{name}: numbers of type {dtype}")
     if len(shape) > 3:
         raise log.error(f"{name}: more than 3 axes")
     count = math.prod(shape)
-    if any(not 0 <= n <= len(data) for n in shape) or count * dtype.itemsize > len(data) - file.tell():
+    if any(type(n) is not int or not 0 <= n <= len(data) for n in shape) or count * dtype.itemsize > len(data) - file.tell():
         raise log.error(f"{name}: cannot be read: {count} numbers are stated, and the file has fewer bytes")
     return np.frombuffer(data, dtype, count, file.tell()).reshape(shape, order="F" if fortran else "C").astype(np.float64)
 
@@ -48,7 +48,8 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
                 most = f"{MOST_EXPANDED >> 30} GiB"
                 raise log.error(f"its arrays are larger than {most}, the most for compressed ones: numpy.savez writes others")
             check_memory(size, log.path)
-            return {name[:-4]: _array(file.read(name), name[:-4], log) for name in file.namelist() if name.endswith(".npy")}
+            names = dict.fromkeys(name for name in file.namelist() if name.endswith(".npy"))
+            return {name[:-4]: _array(file.read(name), name[:-4], log) for name in names}
     except UsageError:
         raise
     except DAMAGED as problem:

@@ -18,7 +18,7 @@ def _clean(line: str) -> tuple[str, str]:
     if "\x1b" in line or "\b" in line:
         line = _COLOR.sub("", line.rpartition("\b")[2])
     if line.startswith("(") and "pid=" in line:  # of Ray
-        line = re.sub(r"^\([^()]*pid=[^()]*\)\s*", "", line)
+        line = re.sub(r"^\([^()]{0,200}pid=[^()]{0,200}\)\s*", "", line)
     rank = _RANK.match(line)
     return (line[rank.end() :], f"rank{rank[1] or rank[2] or rank[3]}") if rank else (line, "")
 

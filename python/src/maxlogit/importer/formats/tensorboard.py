@@ -17,9 +17,7 @@ from maxlogit.importer.formats._format import Format
 
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # of TensorProto
 _LISTS = {5: "<f4", 6: "<f8", 7: "", 10: "", 13: ""}  # float_val, double_val; int_val, int64_val, half_val: varints
-
-
-_MOST = 1 << 22  # numbers of a tensor
+_MOST = 1 << 14  # numbers that one stands for
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -62,7 +60,7 @@ def _tensor(data: bytes) -> Any:
             kind = value
         elif field == 2:
             for _, size in _fields(value):
-                shape.append(next((n for inner, n in _fields(size) if inner == 1), 0))
+                shape.append(next((n for inner, n in _fields(size) if inner == 1 and isinstance(n, int)), 0))
         elif field == 4:
             content = value
         elif _LISTS.get(field):
@@ -76,9 +74,7 @@ def _tensor(data: bytes) -> Any:
     numbers = [n - (1 << 64) if n >> 63 else n for n in numbers] if kind in (3, 9) else numbers
     array = np.frombuffer(content, _TYPES[kind]).astype(float) if content else np.array(numbers, float)
     count = math.prod(shape)
-    if count > _MOST:
-        raise ValueError("a tensor too large")
-    if array.size == 1 < count:
+    if array.size == 1 < count <= _MOST:
         array = np.full(count, array[0])
     if array.size != count or len(shape) > 2 or not count:
         return None
@@ -122,7 +118,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
                         raise ValueError("a step below 0")
                 elif field == 5:
                     found += _values(value)
-        except (IndexError, ValueError, TypeError, struct.error):
+        except (AttributeError, IndexError, OverflowError, TypeError, ValueError, struct.error):
             raise log.error("no event file of TensorBoard, or a damaged one") from None
         for tag, number in found:
             log.put(step, {tag: number} if not isinstance(number, np.ndarray) else {tag: number.tolist()}, alone=True)

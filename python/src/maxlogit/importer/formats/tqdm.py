@@ -15,7 +15,7 @@ _BAR = re.compile(
     r"(?<!\d)(?P<at>\d{1,15})(?:/(?P<of>\d{1,15})|/\?|it)? "
     r"\[[\d:]{1,20}(?:<[\d:?]{1,20})?, {1,8}[\d.?]{1,20} ?\w{1,20}/\w{1,20}(?P<rest>[^\]]{0,4000})\]"
 )
-_PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]*)=NUMBER")
+_PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]{0,95})=NUMBER")
 
 
 def _bars(line: str) -> Iterator[tuple[re.Match[str], str]]:
