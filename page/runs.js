@@ -69,7 +69,7 @@ function valueOf(run, key) {
 const columns = [["name", "run"], ["seed", "seed"], ["state", "state"], ["steps", "steps"],
   ["loss", "loss", "wide"], ["val", "val"], ["peak", "peak max logit"], ["last", "last max logit", "wide"],
   ["date", "started", "wide"], ["file", "file", "wide"]]
-const byKey = {loss: 1, val: 1, peak: 1, last: 1} // what a group has a mean of
+const measured = ["loss", "val", "peak", "last"] // metrics; a group has a mean of each
 
 function duration(s) {
   if (s === null || !Number.isFinite(s)) return ""
@@ -88,7 +88,7 @@ function readFilter(text) {
       return words.every(w => line.includes(w)) }}
   }
   for (const [, key] of conditions)
-    if (!(key in index.common) && !["kind", "state", "id", "seed", "steps", "date", "loss", "val", "peak", "last"].includes(key) && !index.runs.some(r => key in r.own))
+    if (!(key in index.common) && !["kind", "state", "id", "seed", "steps", "date", ...measured].includes(key) && !index.runs.some(r => key in r.own))
       return {holds: () => true, where: "", wrong: key + ": no run has such a key"}
   const holds = (run, [, key, op, wanted]) => {
     const x = valueOf(run, key), known = x !== undefined && x !== null && x !== ""
@@ -181,7 +181,7 @@ function drawTable(shown) {
       th.scope = "rowgroup"
       th.append(swatch(g), g.label + "  (" + g.runs.length + " run" + (g.runs.length > 1 ? "s" : "") + ")")
       row.append(th)
-      for (const [key, , wide] of columns.slice(4)) cell(row, g.runs.length > 1 && byKey[key] ? meanOf(g.runs, key) : "", "n " + (wide || ""))
+      for (const [key, , wide] of columns.slice(4)) cell(row, g.runs.length > 1 && measured.includes(key) ? meanOf(g.runs, key) : "", "n " + (wide || ""))
     }
     for (const run of g.runs) {
       const row = body.insertRow()
@@ -218,6 +218,7 @@ const fileNow = () => seriesNow().file + "." + (seriesNow().heads ? byId("reduce
 /* What a step is on the axis: 1, tokens, or seconds (the mean of the run); NaN: not known, or not the same for all. */
 const over = () => byId("over").value
 const scaleOf = run => over() === "tokens" ? parameter(run, "train.batch") * parameter(run, "model.context") : over() === "time" ? number(run.seconds_per_step) ?? NaN : 1
+const axisOf = last => over() === "step" ? {} : over() === "tokens" ? {titlex: "tokens"} : {titlex: "time, s", grain: 10 ** Math.floor(Math.log10(last / 2000))}
 const meanScale = runs => {
   const known = runs.map(scaleOf).filter(k => k > 0)
   return over() === "tokens" && new Set(known).size > 1 ? NaN : known.reduce((a, b) => a + b, 0) / known.length
@@ -280,8 +281,7 @@ const curves = new Curves(byId("curves"), byId("values"), view, () => {
   const last = Math.max(...shown.flatMap(g => g.runs).map(r => ((dataOf(fileNow(), r) || {s: []}).s.at(-1) ?? 0) * scaleOf(r)).filter(Number.isFinite), 0) || 1
   const all = curvesOf(shown, fileShown(shown), seriesNow().name), list = all.filter(curve => curve.k > 0)
   curves.unknown = all.length - list.length
-  return {list, logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()), last,
-    ...(over() === "step" ? {} : over() === "tokens" ? {titlex: "tokens"} : {titlex: "time, s", grain: 10 ** Math.floor(Math.log10(last / 2000))}),
+  return {list, logx: byId("logx").checked, logy: byId("logy").checked, title: named(seriesNow()), last, ...axisOf(last),
     lines: [...taus].map(tau => [tau, "threshold " + short(tau)]), // of clips and caps
     over: byId("events").checked ? drawEvents : null, happened}
 }, draw, redraw)
@@ -371,7 +371,7 @@ function drawOverview(shown = groups()) {
     button.textContent = s.about + (s.heads ? ", " + {max: "largest", mean: "mean"}[reduce] + " of heads" : "")
     want(file, runs, drawSeries)
     const {c, width, height} = canvasOf(canvas), list = curvesOf(shown, file, name).filter(curve => curve.k > 0)
-    drawCurves(c, width, height, {list, logy: isGeometric(name), title: s.unit, ...(over() === "step" ? {} : {titlex: {tokens: "tokens", time: "time, s"}[over()], grain: 1e-3})})
+    drawCurves(c, width, height, {list, logy: isGeometric(name), title: s.unit, ...axisOf(Math.max(...list.map(curve => curve.s.at(-1)), 0) || 1)})
     canvas.setAttribute("aria-label", button.textContent + ", " + list.length + " curves")
   }
 }
@@ -418,7 +418,7 @@ function choice(shown) {
 }
 function tellCommands(shown) {
   const words = choice(shown), s = seriesNow(), band = byId("draw").value === "band"
-  const sortable = view.sort && !["loss", "val", "peak", "last", "name", "file"].includes(view.sort)
+  const sortable = view.sort && ![...measured, "name", "file"].includes(view.sort)
   byId("show").textContent = shown.length ? "maxlogit show " + words + (sortable ? " --sort " + quote((view.down ? "-" : "") + view.sort) : "") : ""
   const reduce = s && s.heads && byId("reduce").value !== "min" ? " --reduce=" + byId("reduce").value : ""
   byId("export").textContent = shown.length && s ? "maxlogit export " + words + " " + quote(s.name) + reduce + (band ? isGeometric(s.name) ? " --band=geometric" : " --band" : "") +

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <xxhash.h>
 #include "analysis/json.h"
@@ -326,16 +325,10 @@ static const char *part_of(const struct runs_page *p, struct page_series *s, con
 
 static uint64_t stamp_of(const char *path)
 {
-  struct stat info = {0};
   char journal[4096];
-  uint64_t facts[8] = {0};
   run_sibling(journal, path, ".journal");
-  if (!stat(path, &info)) {
-    facts[0] = (uint64_t)info.st_ino, facts[1] = (uint64_t)info.st_size;
-    facts[2] = (uint64_t)info.st_mtim.tv_sec, facts[3] = (uint64_t)info.st_mtim.tv_nsec;
-  }
-  if (!stat(journal, &info)) facts[4] = (uint64_t)info.st_size, facts[5] = (uint64_t)info.st_mtim.tv_nsec;
-  return XXH3_64bits(facts, sizeof facts);
+  const struct file_stamp stamps[] = {file_stamp(path), file_stamp(journal)};
+  return XXH3_64bits(stamps, sizeof stamps);
 }
 
 static double seconds_of(const char *iso8601)

@@ -266,6 +266,20 @@ int file_is_folder(const char *path)
   return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
+struct file_stamp file_stamp(const char *path)
+{
+  struct stat info;
+  if (stat(path, &info)) return (struct file_stamp){0};
+  return (struct file_stamp){(uint64_t)info.st_ino, (uint64_t)info.st_size, (uint64_t)info.st_mtim.tv_sec,
+                             (uint64_t)info.st_mtim.tv_nsec};
+}
+
+int file_has_changed(const char *path, const struct file_stamp *since)
+{
+  const struct file_stamp now = file_stamp(path);
+  return memcmp(&now, since, sizeof now) != 0;
+}
+
 const char *file_resolve(const char *path, char out[4096])
 {
   char longer[8192], target[4096];

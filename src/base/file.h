@@ -7,6 +7,7 @@
 #ifndef MAXLOGIT_BASE_FILE_H
 #define MAXLOGIT_BASE_FILE_H
 #include <stddef.h>
+#include <stdint.h>
 #include "base/error.h"
 
 /* Whole-file replacement: write PATH.XXXXXXXX.tmp, then file_publish syncs it, renames it over `path` and syncs the
@@ -24,6 +25,12 @@ int file_copy(const char *from, const char *to, struct error *); /* all of it in
 int file_remove(const char *path);                               /* a missing file is no error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
+/* Another one after whatever is done to the file, or put in its place; zeros: there is no file. */
+struct file_stamp {
+  uint64_t inode, size, seconds, nanoseconds;
+};
+struct file_stamp file_stamp(const char *path);
+int file_has_changed(const char *path, const struct file_stamp *since);
 
 /* A folder that is open stays the same one, whatever becomes of its path. FOLDER_MAKE makes it and those above it,
    durably; FOLDER_REAL refuses a link in its own place: others can foresee its name. Returns a descriptor to close, or

@@ -4,7 +4,7 @@
 #include "model/params.h"
 #include "model/pass.h"
 
-/* What chooses experts in a layer. */
+/* The router of a layer: it chooses experts. */
 struct router {
   long experts;       /* that it chooses from; 0: the layer has none */
   long active;        /* for each token */
@@ -18,10 +18,10 @@ struct ffn {
   const struct option_row *options;
   size_t options_size;
   size_t state_size; /* of m->ffn_state, zeroed */
-  /* its options and what they have to do with the model's; may be NULL */
+  /* checks its options against the model's, and fills in defaults; may be NULL */
   int (*resolve)(struct model_options *, void *options, struct error *);
   void (*declare)(struct model *, int layer); /* its tensors, into layer[layer].ffn */
-  /* x [N,D] normed input, residual [N,D]; returns their sum with what the block makes of x */
+  /* x [N,D] normed input, residual [N,D]; returns the residual plus the output of the block */
   struct tensor *(*forward)(struct model *, struct program *, int layer, const struct layer_inputs *,
                             struct tensor *x, struct tensor *residual);
   void (*init)(struct model *); /* once, after parameters and numbers exist; may be NULL */
@@ -33,6 +33,6 @@ const struct ffn *ffn_find(const char *name);
 
 /* The router of a layer, if it has one. */
 struct router model_router(const struct model *, int layer);
-/* Record: what the feed-forward blocks do when the weights have been updated. */
+/* Record: the operations of the feed-forward blocks after the weights have been updated. */
 void model_record_after_step(struct model *, struct program *);
 #endif

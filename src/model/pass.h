@@ -1,4 +1,4 @@
-/* pass.h - passes over the model: their inputs, what flows at their points, what they add up, their programs */
+/* pass.h - passes over the model: inputs, intermediate tensors, sums over a batch, and the recorded programs */
 #ifndef MAXLOGIT_MODEL_PASS_H
 #define MAXLOGIT_MODEL_PASS_H
 #include "model/decode.h"
@@ -7,8 +7,8 @@
 #include "numerics/exchange.h"
 
 struct model;
-/* int [N], what rows of a sequence see. start: where the row's document begins; end: NULL where every row sees up to
-   itself; window: the first key that is seen in layers with a window, NULL without such */
+/* The keys that each row of a sequence attends to, int [N]. start: the first key of its document. end: NULL if every row
+   attends up to itself. window: the first key in layers with a window; NULL without such layers */
 struct key_ranges {
   struct tensor *start, *end, *window;
 };
@@ -21,11 +21,11 @@ struct layer_inputs {                  /* inputs of one program, shared by its l
   const struct key_ranges *stage;
   struct tensor *rope_table; /* [positions, dim] */
   long batch, context;
-  double share; /* of a batch that the program sees: 1 over micro-batches times ranks of the context */
+  double share;              /* of a batch in this program: 1 over micro-batches times ranks of the context */
   struct decoding *decoding; /* NULL: whole sequences */
 };
 
-/* Points of a program at which something can be taken, and what `flow` then has. */
+/* Points of a program at which observers can take tensors, and the members of `flow` that are set there. */
 enum point {
   POINT_STREAM, /* x [N,D]: the residual stream behind a block */
   POINT_SCORES, /* of a layer's attention, behind it: the rest of struct flow */
@@ -37,39 +37,39 @@ struct flow {
   struct tensor *x;
   struct tensor *q, *k, *v;           /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
   struct tensor *position, *document; /* int [N]: in the sequence; the first of its document */
-  struct tensor *start, *end;         /* int [N]: what is seen, see attention_forward; end may be NULL */
+  struct tensor *start, *end;         /* int [N]: the keys of a row, see attention_forward; end may be NULL */
   struct tensor *stats;               /* [H,4] of this program */
   const struct attention_spec *spec;
   int
     stage; /* where the context is cut over ranks: queries meet the keys, and have the statistics, of the i-th before */
-  double share; /* at every point: of a batch that the program sees, see struct layer_inputs */
+  double share; /* at every point: see struct layer_inputs */
 };
-/* Told while a program is recorded: it may leave calls there. */
+/* Called while a program is recorded; it may add calls to the program. */
 struct tap {
   void (*tap)(struct tap *, struct program *, enum point, int layer, const struct flow *);
 };
 
-/* What passes over batches add up, all micro-batches together, for the run itself: in the report. */
+/* The sums of passes over batches, of all micro-batches together: the run reads them in the report. */
 struct tally {
   struct tensor *loss;  /* [1,2]: cross-entropy | z term */
   struct tensor *stats; /* [L*H,4]: see attention_forward; maxima (NaN if one is), entropy averaged */
   struct tensor
-    *tracked_max; /* [S*L,1]: largest |x| of what was given to model_track_max, by stabilizer and layer */
+    *tracked_max; /* [S*L,1]: largest |x| of the tensors given to model_track_max, by stabilizer and layer */
   /* Where there are routers, else NULL. [L,E+4]: choices of each expert | sum over tokens of the entropy of
-     scores | number of tokens whose choice the bias changed | loss of balance | largest |logit|; and the biases
+     scores | number of tokens with a choice that the bias changed | loss of balance | largest |logit|; and the biases
      [L,E] of the choices */
   struct tensor *routes, *biases;
   struct tensor *ahead; /* [K,2]: of every module as `loss`; NULL where there are none */
   struct tap *tap_hook; /* of the programs that are recorded into it; may be NULL */
 };
 
-/* Let observables take what flows at a point of the program that is being recorded. */
+/* Let observables take the tensors at a point of the program that is being recorded. */
 void model_tap(struct model *, struct program *, enum point, int layer, const struct flow *);
 
 /* One recorded program over this model: training (with backward) or evaluation. */
 struct model_program {
   struct program *program;
-  long batch, context; /* context: rows of this rank in each sequence, which `cut` tells */
+  long batch, context; /* context: rows of this rank in each sequence; `cut` has their places */
   struct zigzag cut;
   /* inputs, [N,1] each, N = batch*context; at first one whole document a row: position counts within the
      row, ranges those of a document from 0 on, weight 1/N */
@@ -92,7 +92,7 @@ struct model_program {
   long cached;                /* of a decoder: numbers kept a position, all layers together */
 };
 /* context may exceed options.context (evaluation at longer lengths); where the device has ranks along it, each has its
-   part, a multiple of 2 rows. What the program sees goes into `into` (may be
+   part, a multiple of 2 rows. Its sums go into `into` (may be
    NULL), of which it is one part in `parts`: micro-batches of a batch. */
 void model_program_init(struct model *, struct model_program *, long batch, long context, int backward,
                         const struct tally *into, long parts);
@@ -101,8 +101,8 @@ void model_program_init(struct model *, struct model_program *, long batch, long
 int model_decoder_init(struct model *, struct model_program *, long batch, long block, long length,
                        enum decode_form, struct error *);
 void model_program_free(struct model_program *);
-/* What rows of the program see of the keys of the `stage`-th rank before this one, 0 to cut.ranks - 1: its inputs; and,
-   of what is seen of the whole sequence, that part. */
+/* The keys of the `stage`-th rank before this one, 0 to cut.ranks - 1, that the rows of the program attend to: as
+   inputs of the program; and that part of a range of the whole sequence. */
 struct key_ranges model_stage(const struct model_program *, int stage);
 struct row_range model_stage_range(const struct model_program *, int stage, struct row_range);
 #endif

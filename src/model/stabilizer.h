@@ -4,8 +4,8 @@
 #include "base/series.h"
 #include "model/attention.h"
 
-/* What a stabilizer sees. Its hooks are called once, while a program is recorded, and leave calls in it: nothing
-   here is a number yet. */
+/* The arguments of a stabilizer's hooks. They are called once, while a program is recorded, and add calls to it: no
+   tensor has values yet. */
 struct stabilizer_context {
   struct model *model;
   const void *options;     /* the struct its option rows describe */
@@ -32,7 +32,7 @@ struct stabilizer {
   const struct series *emits; /* ends with name NULL; may be NULL */
   /* refuse with the reason */
   int (*check)(const void *options, const struct model_options *, struct error *);
-  /* matrices of its own, before any declare looks at what there is */
+  /* matrices of its own, before any declare looks at the model's matrices */
   void (*declare_matrices)(struct stabilizer_context *, int layer);
   void (*declare)(struct stabilizer_context *, int layer);      /* other parameters of its own, per layer */
   int (*init)(struct stabilizer_context *, struct error *);     /* once, after parameters exist */
@@ -44,7 +44,7 @@ struct stabilizer {
   /* the heads' outputs side by side [N, H*Dv] on their way to w_o, of attention's input x [N,D] */
   struct tensor *(*on_heads)(struct stabilizer_context *, struct program *, int layer, struct tensor *x,
                              struct tensor *heads);
-  /* what attention is about to add to the residual stream, w_o included: x [N, D] */
+  /* the output of attention, w_o included, before it is added to the residual stream: x [N, D] */
   void (*on_output)(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
   /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
   struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *,
@@ -72,6 +72,6 @@ const struct stabilizer *stabilizer_find(const char *name);
 
 /* For stabilizers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
 void model_track_max(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
-/* ... its first series, by head, is what its parameter `name` [1,H] is in every layer. */
+/* ... its first series, by head, has the values of its parameter `name` [1,H] in every layer. */
 void model_tell_heads(struct stabilizer_context *, struct program *, const char *name);
 #endif

@@ -10,14 +10,14 @@
 #include "storage/checkpoint.h"
 #include "training/schedule.h"
 
-/* What a step's rows need besides its report. */
+/* A step's rows need this besides its report. */
 struct flight {
   struct step_scalars now;
   double began;
   struct batch batch; /* a copy, where batches are recorded */
 };
 
-/* The programs of a step, and those of what is looked at beside it. */
+/* The programs of a step, and those of validation and probe. */
 enum part {
   PART_BEGIN,
   PART_KEEP_VAL,
@@ -30,7 +30,7 @@ enum part {
   PARTS = PART_REDUCE_LOOK + REDUCE_PARTS
 };
 
-/* What is to be done: the configuration, and what follows from it. */
+/* The plan: the configuration and the settings that follow from it. */
 struct trainer_plan {
   struct config *config;
   int owns_config;
@@ -47,7 +47,7 @@ struct trainer_plan {
 
 /* The ranks of the run, and which part of its work is this one's. */
 struct trainer_ranks {
-  struct comm *comm; /* those along the context are neighbours */
+  struct comm *comm; /* those along the context are neighbors */
   struct comm
     *part[RANK_AXES];    /* those along an axis, this one among them; NULL where all are along the batch */
   long context;          /* ranks along the context; 0, until it is built: as configured */
@@ -56,7 +56,7 @@ struct trainer_ranks {
   long micro_batches, first_micro, micro_stride; /* of a batch that are this rank's: every micro_stride-th */
 };
 
-/* What computes: the model and its programs on a device. */
+/* The engine: the model and its programs on a device. */
 struct trainer_engine {
   struct device *device;
   int shares_device; /* it is the caller's */
@@ -65,7 +65,7 @@ struct trainer_engine {
   struct updates *updates;
   struct model_program step_program, look_program; /* with and without backward */
   struct model_program decoder;                    /* token by token, where its end is decoded */
-  struct program *begin;                           /* what a step begins with */
+  struct program *begin;                           /* the first of a step */
   struct grad_reduce *step_reduce, *look_reduce;
   struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
   struct host_batch host;
@@ -74,15 +74,15 @@ struct trainer_engine {
   int *columns; /* of a micro-batch, some positions: at most all */
 };
 
-/* Steps that the device has been told and whose reports are not read yet, oldest first. */
+/* Steps that are queued on the device, with reports that are not read yet, oldest first. */
 struct trainer_ring {
   struct flight *flight; /* [AHEAD_MOST + 1] */
   int oldest, flying;
-  long reading; /* the step whose report is read; after reading, the last one read */
+  long reading; /* the step of the report that is being read; later, of the last one read */
   double read_at;
 };
 
-/* What is kept of the run. */
+/* The record of the run. */
 struct trainer_record {
   struct recorder *recorder;
   struct observers *observers;
@@ -126,7 +126,7 @@ double trainer_reported_val(const struct trainer *); /* that mean, of the report
 /* The loss of every token that a program has just seen, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 
-/* decode.c: what record.observe = decode wants, where it is recorded: of the end, after trainer_validated */
+/* decode.c: the numbers of record.observe = decode at the end, if they are recorded; after trainer_validated */
 void trainer_decode_end(struct trainer *);
 
 /* change.c: *context: ranks along the context from now on, where that is another number. The run stays the one that it
@@ -158,7 +158,7 @@ int trainer_save(struct trainer *, struct error *);
 /* Put a checkpoint's tensors in their places. */
 int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 
-/* trainer.c: a step of each; those that have none to do are taken out of the batch before it. What fails is in the
+/* trainer.c: a step of each; those that have none to do are taken out of the batch before it. An error is in the
    run's `error`. */
 void trainer_step_all(struct batched *);
 /* The last look of those that are at their end, at the state after the last update. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -25,7 +24,7 @@ struct spot {
 struct live_state {
   struct journal_reader journal;
   int has_journal;               /* its rows follow those that are there */
-  struct stat file;              /* the run file that was read */
+  struct file_stamp file;        /* the run file that was read */
   long room, vals, val_room;     /* of value; rows of the validation axis */
   double *val_step, *val;        /* [vals] */
   struct spot spot[LIVE_FIELDS]; /* LIVE_VAL_LOSS: in a row of the validation axis; others: of the step's */
@@ -159,7 +158,8 @@ static void read_file(struct live_rows *w, char started[32])
 {
   struct run_file *run = NULL;
   *started = 0;
-  if (stat(w->path, &w->state->file) || run_open(&run, w->path, NULL)) return;
+  w->state->file = file_stamp(w->path);
+  if (!w->state->file.inode || run_open(&run, w->path, NULL)) return;
   run_series_names(run, take_name, &(struct live_reading){w, run});
   if (!strcmp(run_state(run), "running")) text_fill(started, 32, run_date(run));
   run_close(run);
@@ -252,14 +252,6 @@ static int is_same_journal(const struct live_state *s, int fd)
 
 /* --- together -------------------------------------------------------------------------------------------- */
 
-static int is_same_file(const struct live_rows *w)
-{
-  const struct stat *was = &w->state->file;
-  struct stat now;
-  return !stat(w->path, &now) && now.st_ino == was->st_ino && now.st_size == was->st_size &&
-         now.st_mtim.tv_sec == was->st_mtim.tv_sec && now.st_mtim.tv_nsec == was->st_mtim.tv_nsec;
-}
-
 /* The first row in which they differ, or that one of them lacks. */
 static long first_difference(const struct live_rows *a, const struct live_rows *b)
 {
@@ -294,7 +286,7 @@ void live_news(struct live_rows *w, long *from)
   if (fd >= 0 && is_same_journal(w->state, fd)) {
     read_journal(w, fd);
     fill_val(w, *from);
-  } else if (w->state->has_journal || !is_same_file(w) || fd >= 0)
+  } else if (w->state->has_journal || file_has_changed(w->path, &w->state->file) || fd >= 0)
     read_again(w, fd, from);
   if (fd >= 0) close(fd);
   if (w->rows != before || *from < before) w->last_news = clock_seconds();

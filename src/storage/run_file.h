@@ -8,17 +8,17 @@
 
 struct run_file;
 int run_open(struct run_file **, const char *path, struct error *); /* "not a run file" is STATUS_USAGE */
-/* The same of what was trained: a file of `spectra -o`, the numbers of a checkpoint, is STATUS_USAGE, too. */
+/* The same for trained runs only: a file of `spectra -o`, made from a checkpoint, is STATUS_USAGE, too. */
 int run_open_trained(struct run_file **, const char *path, struct error *);
-/* The same of what was trained here: what another program has recorded (maxlogit/record.h) is STATUS_USAGE, too. */
+/* The same for runs that maxlogit trained: a recording of another program (maxlogit/record.h) is STATUS_USAGE, too. */
 int run_open_own(struct run_file **, const char *path, struct error *);
-/* The same without loading the file, where it tells in its head what it is (storage/seal.h): the rest is
-   loaded, and checked, when a series or the events are read, and may be let go again. */
+/* The same without loading the file, if it has a head (storage/seal.h). The rest is loaded and checked when a series or
+   the events are read; run_rest frees it again. */
 int run_peek(struct run_file **, const char *path, struct error *);
-int run_check(struct run_file *, struct error *); /* loaded, and let go again */
+int run_check(struct run_file *, struct error *); /* loads the file and frees it again */
 void run_rest(const struct run_file *);
-/* Of a file that another program has changed: whatever its seal says, and a head made of what is there now. The HDF5
-   library may crash on it. */
+/* A file that another program has changed: its seal is ignored, and its head is made from the present contents. The
+   HDF5 library may crash on it. */
 int run_open_unsealed(struct run_file **, const char *path, struct error *);
 const char *run_head(const struct run_file *, size_t *size); /* its texts: storage/seal.h */
 void run_close(struct run_file *);
@@ -57,7 +57,7 @@ struct run_series {
 };
 int run_series_names(const struct run_file *, int (*each)(void *, const char *name),
                      void *); /* recorded ones */
-/* What can be read besides: storage/derived.h. */
+/* Series that are computed from recorded ones: storage/derived.h. */
 int run_derived_names(const struct run_file *, int (*each)(void *, const char *name), void *);
 long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
 /* An unknown name gets the nearest one suggested. A series that is present but cannot be read is STATUS_FAIL, and where
@@ -68,7 +68,7 @@ int run_describe(const struct run_file *, const char *name, struct run_series *,
 int run_has_unread(
   const struct run_file *); /* has a series, or the events, been found that cannot be read? */
 void run_series_free(struct run_series *);
-/* What the places of an axis are called: [*count] texts of *room bytes each, for memory_free; NULL: nothing says. */
+/* The names of the places of an axis: [*count] texts of *room bytes each, for memory_free; NULL: they have none. */
 char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);
 struct run_event {
   long step;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "analysis/runset.h"
@@ -132,7 +131,7 @@ struct watched_run {
   char *path, *shown;
   struct live_rows live; /* while it is written */
   int is_live;
-  struct stat end; /* the file, once it has been read to its end */
+  struct file_stamp end; /* of the file that was read to its end */
   char state[32];
   double last[LIVE_FIELDS], steps, lr;
   struct run about; /* kind and seed */
@@ -173,23 +172,18 @@ static int find_runs(struct folder_view *f, struct error *e)
   return STATUS_OK;
 }
 
-/* As by a resume. */
-static int has_changed(const struct watched_run *r)
-{
-  struct stat now;
-  return !stat(r->path, &now) &&
-         (now.st_ino != r->end.st_ino || now.st_mtim.tv_sec != r->end.st_mtim.tv_sec ||
-          now.st_mtim.tv_nsec != r->end.st_mtim.tv_nsec);
-}
-
-/* 1: it is being written; -1: it has just ended. */
+/* 1: it is being written; -1: it has just ended; 0: it ended before. */
 static int look_at(struct watched_run *r)
 {
   struct run_file *file = NULL;
   long from;
-  if (!r->is_live && !has_changed(r)) return 0;
-  if (!r->is_live) live_begin(&r->live, r->path), r->is_live = 1;
-  int over = live_is_over(&r->live); /* asked first: what is read then is all there is */
+  if (!r->is_live) {
+    if (!file_has_changed(r->path, &r->end)) return 0;
+    live_begin(&r->live, r->path); /* a resume, for example */
+    r->is_live = 1;
+  }
+  r->end = file_stamp(r->path);
+  int over = live_is_over(&r->live); /* before the rows are read: then none comes later */
   live_news(&r->live, &from);
   if (r->live.rows) values_of(&r->live, r->live.rows - 1, r->last);
   text_fill(r->state, sizeof r->state, "unreadable");
@@ -207,7 +201,6 @@ static int look_at(struct watched_run *r)
   }
   if (!over) return 1;
   live_end(&r->live);
-  if (stat(r->path, &r->end)) r->end = (struct stat){0};
   r->is_live = 0;
   return -1;
 }
@@ -238,7 +231,7 @@ static void add_value(struct buffer *b, const struct watched_run *r, enum live_f
   buffer_add(b, " %*s", width, text);
 }
 
-/* What a narrow window cuts stands last. */
+/* The columns that a narrow window cuts stand last. */
 static void add_line(struct buffer *b, const struct watched_run *r, int name, int kind)
 {
   char step[48] = "-", seed[24] = "-", lr[32] = "-";
@@ -289,7 +282,7 @@ static void add_table(struct buffer *out, const struct folder_view *f, struct te
   if (left) buffer_add(out, "%d more\n", left);
 }
 
-static int states_of(const struct folder_view *f, struct buffer *b)
+static void add_states(struct buffer *b, const struct folder_view *f)
 {
   buffer_add(b, "%s: %d run%s", f->view->shown, f->runs, text_s(f->runs));
   for (int i = 0; i < f->runs; i++) {
@@ -301,14 +294,13 @@ static int states_of(const struct folder_view *f, struct buffer *b)
     }
     if (!before) buffer_add(b, "%s %d %s", i ? "," : ":", count, f->run[i].state);
   }
-  return f->runs;
 }
 
 static void show_folder(const struct folder_view *f)
 {
   struct terminal_size size = terminal_size(STDOUT_FILENO);
   struct buffer b = {0}, states = {0};
-  states_of(f, &states);
+  add_states(&states, f);
   add_cut(&b, &states, size.columns);
   add_table(&b, f, size);
   print_screen(&b);
@@ -340,19 +332,19 @@ static int follow_folder(struct live_view *w, struct error *e)
   while (!(status = find_runs(&f, e)) && !ferror(stdout)) {
     int writers = 0;
     for (int i = 0; i < f.runs; i++) {
-      int seen_now = look_at(&f.run[i]);
-      writers += seen_now > 0;
-      if (seen_now < 0 && !w->terminal) print_ended(&f.run[i]);
+      int found = look_at(&f.run[i]);
+      writers += found > 0;
+      if (found < 0 && !w->terminal) print_ended(&f.run[i]);
     }
     if (w->terminal) show_folder(&f);
     if (writers) seen = clock_seconds();
     if (clock_seconds() - seen > QUIET) break;
     nanosleep(&pause, NULL);
   }
-  if (!status && states_of(&f, &b))
-    message("%s; nothing was written for %d s", b.text, QUIET);
-  else if (!status)
+  add_states(&b, &f);
+  if (!status && !f.runs)
     status = error_set(e, STATUS_USAGE, "%s: no run file (*.h5) in this folder", w->shown);
+  if (!status) message("%s; nothing was written for %d s", b.text, QUIET);
   for (int i = 0; i < f.runs; i++) {
     if (f.run[i].is_live) live_end(&f.run[i].live);
     memory_free(f.run[i].path);
