@@ -7,8 +7,8 @@
 #include "numerics/exchange.h"
 
 struct model;
-/* The keys that each row of a sequence attends to, int [N]. start: the first key of its document. end: NULL if every row
-   attends up to itself. window: the first key in layers with a window; NULL without such layers */
+/* The keys that each row of a sequence attends to, int [N]. start: the first key of its document. end: NULL if every
+   row attends up to itself. window: the first key in layers with a window; NULL without such layers */
 struct key_ranges {
   struct tensor *start, *end, *window;
 };
