@@ -83,12 +83,12 @@ static int print_time(struct trainer *t, struct error *e)
   const struct trainer_status now = trainer_status(t);
   if (timed < 1) {
     printf("# time: not known, because %s\n",
-           trainer_ranks(t, NULL) > 1 ? "there are several ranks" : "only steps behind the first are timed");
+           trainer_ranks(t, NULL) > 1 ? "there are several ranks" : "the run has fewer than two steps");
     return STATUS_OK;
   }
   duration_text(all, seconds / timed * (double)now.steps);
-  printf("# time: %.3g s per step (mean of %d), so about %s for %ld steps; validation and spectra are "
-         "seldom, and add to it\n",
+  printf("# time: %.3g s per step (mean of %d), so about %s for %ld steps, plus validation and "
+         "spectra\n",
          seconds / timed, timed, all, now.steps);
   if (!trainer_more(t) && now.done < now.steps)
     printf("# but the run ended after %ld steps: %s\n", now.done, now.state);

@@ -386,12 +386,10 @@ static int watch(void *request, struct error *error)
 const struct command command_watch = {
   .name = "watch",
   .arguments = "RUN.h5\nFOLDER",
-  .help = "live curves of a run, or a live table of a folder of runs, in the terminal",
+  .help = "follow a run or a folder of runs in the terminal",
   .about = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
-           "run ends. Given a folder, it shows a table of its runs on a terminal, elsewhere a line for each "
-           "run that has "
-           "ended. Ends "
-           "when nothing was written in it for 10 seconds.",
+           "run ends. Follow the runs of a folder: a table on a terminal, elsewhere a line for each run that "
+           "has ended. Ends when nothing was written in the folder for 10 seconds.",
   .more = "maxlogit watch a.h5\nmaxlogit watch runs",
   .options = options,
   .size = sizeof(struct live_view),
