@@ -1,7 +1,9 @@
 """The recorder and the reader, without PyTorch: what is logged is read again, by this package, h5py and maxlogit."""
 
+import errno
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -135,6 +137,8 @@ class Recording(InFolder):
         with self.assertRaisesRegex(FileNotFoundError, "none.h5: there is no such run file") as missing:
             maxlogit.open(self.folder / "none.h5")
         self.assertIsInstance(missing.exception, maxlogit.UsageError)
+        for problem in (missing.exception, pickle.loads(pickle.dumps(missing.exception))):
+            self.assertEqual((problem.errno, str(problem.filename)), (errno.ENOENT, str(self.folder / "none.h5")))
         with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):
             maxlogit.Recorder(self.path, mode="append")
 

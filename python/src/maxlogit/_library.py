@@ -21,8 +21,12 @@ class UsageError(MaxlogitError, ValueError):
 class MissingFile(UsageError, FileNotFoundError):
     """There is no file of that name."""
 
+    def __init__(self, number: int, text: str, path: Any) -> None:
+        super().__init__(number, text, path)
+        self.errno, self.strerror, self.filename = number, text, path  # with several bases only Python 3.14 sets them
+
     def __str__(self) -> str:
-        return f"{self.args[2]}: {self.args[1]}"
+        return f"{self.filename}: {self.strerror}"
 
 
 class Error(c.Structure):
