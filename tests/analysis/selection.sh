@@ -94,7 +94,7 @@ wrong 'KEY=VALUE is wanted' --where 'train.lr=<3'
 wrong 'wants one number' --where 'train.lr<fast'
 wrong 'wants one number' --where 'train.lr<1,2'
 wrong 'there is kind = muon, muonclip, adam\|there is kind = adam, muon, muonclip' --where kind=sgd
-wrong "did you mean 'optimizer'" --by optimizer
+wrong "did you mean 'optimizer'" --by optimizr
 wrong "did you mean 'train.lr'" --sort lr
 wrong 'one key' --sort train.lr,seed
 wrong 'at least 1' --last 0
