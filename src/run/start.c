@@ -51,9 +51,16 @@ static int find_seed(const char *folder, long seed, struct buffer *path, struct 
 int start_state(const char *path, struct checkpoint *c, struct error *e)
 {
   struct run_file *r;
+  struct error why = {0};
   char resolved[4096];
   path = file_resolve(path, resolved);
-  if (run_open(&r, path, NULL)) return checkpoint_read(path, c, e);
+  if (run_open(&r, path, &why)) {
+    struct error other = {0};
+    if (!checkpoint_read(path, c, &other)) return STATUS_OK;
+    /* a run file that cannot be read at the moment is no checkpoint either: its own reason counts */
+    const struct error *reason = other.status == STATUS_USAGE && why.status != STATUS_USAGE ? &why : &other;
+    return error_set(e, reason->status, "%s", reason->text);
+  }
   int status = checkpoint_latest(path, c, e);
   if (!status && (status = origin_owns(path, run_id(r), c, e))) checkpoint_free(c);
   run_close(r);

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* check_files.c - run files that somebody made to do harm: sealed, with a head, and refused with a name and a reason
    Each is an honest run whose HDF5 part was changed through the HDF5 library, or byte by byte, and sealed again:
    the seal has no key. */
