@@ -384,7 +384,7 @@ START_TEST(errors_by_counting)
 END_TEST
 
 enum { MOST_PAIRS = 24 };
-static long trials(void) { return number(800, 8000); }
+static long trials(void) { return number(200, 8000); }
 
 /* Pairs as runs give them; each draws one effect, whose median is found from many. */
 static struct effect normal_pair(gsl_rng *r)
