@@ -25,7 +25,7 @@ small_run() {
 is_json() {
   if command -v python3 > /dev/null; then python3 -c 'import json, sys
 def strict(x): raise ValueError(x)
-json.load(open(sys.argv[1]), parse_constant=strict)' "$1" || fail "$2 is no JSON"
-  elif command -v jq > /dev/null; then jq . "$1" > /dev/null || fail "$2 is no JSON"
+json.load(open(sys.argv[1]), parse_constant=strict)' "$1" || fail "$2 is not JSON"
+  elif command -v jq > /dev/null; then jq . "$1" > /dev/null || fail "$2 is not JSON"
   else echo "no python3 and no jq: $2 not parsed"; fi
 }

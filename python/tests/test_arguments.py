@@ -340,14 +340,14 @@ class Reading(InFolder):
         }.items():
             self.assertEqual(names(where), wanted, where)
         for where, message in {
-            "lr": "'lr' is no condition: KEY=VALUE, !=, <, <=, >, >=",
-            "lr=1 &": "'' is no condition",
+            "lr": "'lr' is not a condition: KEY=VALUE, !=, <, <=, >, >=",
+            "lr=1 &": "'' is not a condition",
             "tag<x": "tag < 'x': a number is wanted",
-            "=1": "is no condition",
+            "=1": "is not a condition",
         }.items():
             self.said(message, lambda where=where: names(where))
-        self.said("is no folder", lambda: maxlogit.open_all(self.folder / "a.h5"))
-        self.said("is no folder", lambda: maxlogit.open_all(self.folder / "nowhere"))
+        self.said("is not a folder", lambda: maxlogit.open_all(self.folder / "a.h5"))
+        self.said("is not a folder", lambda: maxlogit.open_all(self.folder / "nowhere"))
         (self.folder / "a0.h5").write_text("no run")
         self.assertEqual(names(""), "abc")
 

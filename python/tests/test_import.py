@@ -205,7 +205,7 @@ class Formats(Importing):
         np.save("loss.npy", [7.0, 8])
         self.has(self.imported("loss.npy"), "loss", {0: 7, 1: 8})
         np.savez("bad.npz", step=[1, 2.5], x=[1, 2])
-        self.refused("bad.npz: step: 2.5 is no whole number", "bad.npz")
+        self.refused("bad.npz: step: 2.5 is not a whole number", "bad.npz")
         np.savez("bad.npz", step=[1, 2], x=[1, 2, 3])
         self.refused("x has 3 rows, step has 2", "bad.npz")
         self.refused("no array \\[steps\\] called its", "bad.npz", "--step=its")
@@ -383,7 +383,7 @@ class Tables(Importing):
     def test_numbers_as_torch_and_germans_print_them(self):
         text = "{'loss': tensor(2.), 'step': 1}\n{'loss': tensor(1.5), 'step': 2}\n"
         self.has(self.imported(text), "loss", {1: 2, 2: 1.5})
-        self.refused("'0,123' is no number", self.write("comma.csv", "step;loss\n0;3,512\n1;0,123\n"))
+        self.refused("'0,123' is not a number", self.write("comma.csv", "step;loss\n0;3,512\n1;0,123\n"))
         self.imported(self.write("a.log", "step:9/50 train_loss:10.9\nstep:10/50 train_loss:1"))
         self.assertRegex(self.err, "the last line has no end")
 
@@ -411,9 +411,9 @@ class Tables(Importing):
     def test_refused(self):
         for pattern, text in {
             "b.csv:1: no column of steps; --step": "it\tq\n1\t2\n",
-            "^maxlogit: b.csv:3: loss: 'x' is no number; --map '-=loss'": "step,loss\n1,2\n2,x\n",
+            "^maxlogit: b.csv:3: loss: 'x' is not a number; --map '-=loss'": "step,loss\n1,2\n2,x\n",
             "b.csv:3: 1 columns where the first line names 2": "step,loss\n1,2\n2\n3,4\n",
-            "b.csv:2: step '1.5' is no whole number": "step,loss\n1.5,2\n",
+            "b.csv:2: step '1.5' is not a whole number": "step,loss\n1.5,2\n",
             "b.csv:2: step '-1'": "step,loss\n-1,2\n",
             'b.csv:1: a " without its end': 'step,"loss\n1,2\n',
             'b.csv:.*a " without its end': 'step,loss\n1,"2\n',
@@ -793,7 +793,7 @@ class Safe(Importing):
             self.refused("a: cannot be read", self.write("a.npy", head.getvalue() + bytes(64)))
         for wrong, text in ((np.inf, "inf"), (np.nan, "nan"), (-1, "-1"), (1.5, "1.5"), (1e300, "1e.300")):
             np.savez("s.npz", step=[0, wrong], loss=[1, 2])
-            self.refused(f"step: {text} is no whole number from 0 on", "s.npz")
+            self.refused(f"step: {text} is not a whole number from 0 on", "s.npz")
 
     def test_damaged_events(self):
         def event(fields):

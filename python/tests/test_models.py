@@ -286,7 +286,7 @@ class OfAModel(InFolder):
 
     def check(self, model, forward, reason, name):
         def run(m):
-            torch.manual_seed(1)  # dropout that is no module
+            torch.manual_seed(1)  # dropout that is not a module
             return forward(m)
 
         grow(model)

@@ -107,7 +107,7 @@ class Recording(InFolder):
             for message, wrong in {
                 r"loss has shape \(\), not \(2,\)": lambda: recorder.log(1, loss=[1, 2]),
                 "letters": lambda: recorder.put("a b", 1),
-                "x: 'one' is no number": lambda: recorder.log(1, x="one"),
+                "x: 'one' is neither a number": lambda: recorder.log(1, x="one"),
                 f"step {1 << 63}: ": lambda: recorder.log(1 << 63, loss=2),
             }.items():
                 with self.assertRaisesRegex(ValueError, message):
@@ -443,7 +443,7 @@ class Recording(InFolder):
         self.assertEqual(names("optimizer=muon & train.lr<0.01"), ["muon-0.001.h5"])
         self.assertEqual(names("train.lr=2e-2 & optimizer=muon, adam"), ["adam-0.02.h5", "muon-0.02.h5"])
         self.assertEqual(len(names("no.key != 3 & state=finished")), 4)
-        with self.assertRaisesRegex(maxlogit.UsageError, "no condition"):
+        with self.assertRaisesRegex(maxlogit.UsageError, "is not a condition"):
             names("muon")
         with self.assertRaisesRegex(maxlogit.UsageError, "a number is wanted"):
             names("train.lr<small")

@@ -6,7 +6,7 @@
 
 /* The folder `name` of them, in share/ of the program's folder (as built) or beside it, or where it was installed;
    STATUS_FAIL: `what` is not found. The environment's `variable` may name another, and before it `asked` (may be NULL);
-   STATUS_USAGE: that is no folder. */
+   STATUS_USAGE: that is not a folder. */
 int share_folder(const char *name, const char *what, const char *variable, const char *asked, char out[4096],
                  struct error *);
 /* One of the files that pages are made of ("style.css"), a NUL added, from their folder (also: MAXLOGIT_PAGE). For

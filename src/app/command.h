@@ -91,7 +91,7 @@ enum { MOST_OPTIONS = 32, OPTION_NAME = 32 };
 int command_options(const struct command *, const struct command_option *out[MOST_OPTIONS]);
 void command_option_name(const struct command_option *, char out[OPTION_NAME]);
 
-/* The request of a command line, for command_free; NULL: STATUS_USAGE. argv[0] is no part of it. Where help, usage or
+/* The request of a command line, for command_free; NULL: STATUS_USAGE. argv[0] is not part of it. Where help, usage or
    version is asked for nothing else counts. */
 void *command_parse(const struct command *, int argc, char **argv, struct error *);
 void command_free(const struct command *, void *request);

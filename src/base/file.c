@@ -296,7 +296,7 @@ const char *file_resolve(const char *path, char out[4096])
     memcpy(out, longer, (size_t)length + 1);
     found = out;
   }
-  return access(found, F_OK) ? path : found; /* the text behind a link of /proc is no path */
+  return access(found, F_OK) ? path : found; /* the text behind a link of /proc is not a path */
 }
 
 void file_keep_private(const char *path)

@@ -15,7 +15,7 @@
    each is so large that the active ones together are as wide as they were. route_scale is Moonlight's formula
    (arXiv 2502.16982 figure 6: the mean of 1 / sqrt(sum p^2), p the largest of sigmoid(N(0,1)) over their sum)
    for the twin's experts; it gives (64, 6) 2.446, (384, 8) and (256, 8) 2.827. Rate, warm-up, steps, batch and
-   context are no part of a preset: those of a model of 1e12 parameters say nothing to one of 1e6. */
+   context are not part of a preset: those of a model of 1e12 parameters say nothing to one of 1e6. */
 
 #define KIMI_K2 \
   "model.attention=mla model.layers=3 model.width=112 model.heads=16 model.head_dim=8 model.value_dim=8 " \

@@ -26,7 +26,7 @@ static json_t *load(const struct ledger *l)
   if (!access(path, F_OK)) {
     all = other_ledger_read(path);
     if (!json_is_array(all)) {
-      warning("%s is no ledger: what was found before is not known", path);
+      warning("%s is not a ledger: what was found before is not known", path);
       json_decref(all);
       all = NULL;
     }

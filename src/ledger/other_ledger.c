@@ -52,7 +52,7 @@ int other_ledger_open(struct other_ledger *k, const char *name, struct error *er
     return STATUS_OK;
   return error_set(
     error, STATUS_USAGE,
-    "%s is no ledger: claims.json beside a ledger's runs, or a README.md with its verdicts, is wanted",
+    "%s is not a ledger: claims.json beside a ledger's runs, or a README.md with its verdicts, is wanted",
     k->path);
 }
 

@@ -80,7 +80,7 @@ static int start_key(struct tuning *t, struct tuning_arm *a, int key, const stru
                      near ? near : "", near ? "'?" : "");
   }
   if (!is_numeric(x.row))
-    return error_set(error, STATUS_USAGE, "%s is no number: its values cannot be a grid", name);
+    return error_set(error, STATUS_USAGE, "%s is not a number: its values cannot be a grid", name);
   a->start[key] = strtod(x.text, NULL);
   if (!x.used)
     return error_set(error, STATUS_USAGE, "arm %s does not use %s: there is nothing to tune", a->name, name);
@@ -417,6 +417,6 @@ const char *tuning_end_text(enum tuning_end end)
                                       [TUNING_FLAT] = "flat: every value is equally good",
                                       [TUNING_TOO_FAR] =
                                         "not bracketed: the best is at an end of many values",
-                                      [TUNING_NOTHING] = "no value of the key has a score"};
+                                      [TUNING_NOTHING] = "without a score at every value of the key"};
   return texts[end];
 }

@@ -66,7 +66,7 @@ struct tuning {
 };
 
 /* An arm, whose configuration has one point; it is copied. STATUS_USAGE: a key has no number above zero to start
-   from, or is no number. */
+   from, or is not a number. */
 int tuning_add(struct tuning *, const char *name, const struct config *, struct error *);
 /* Run, grow, choose. STATUS_STOPPED: start again to go on; STATUS_FAIL: a run could not be done. */
 int tuning_run(struct tuning *, struct error *);

@@ -84,7 +84,7 @@ static int no_plugin(const char *key, const char *what, const char *name, const 
     snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", names[i]);
   }
   const char *nearest = text_nearest(name, names, count);
-  return error_set(e, STATUS_USAGE, "%s: \"%s\" is no %s; allowed: %s%s%s%s", key, name, what, list,
+  return error_set(e, STATUS_USAGE, "%s must be one of %s, got \"%s\"%s%s%s", key, list, name,
                    nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 

@@ -1,5 +1,5 @@
 /* derived.h - series made of recorded ones when a run is read: every file with their source has them, as none of its
-   datasets. A run repeated with more recorded may make others of them: they are no part of what it is checked by. */
+   datasets. A run repeated with more recorded may make others of them: they are not part of what it is checked by. */
 #ifndef MAXLOGIT_STORAGE_DERIVED_H
 #define MAXLOGIT_STORAGE_DERIVED_H
 #include "storage/run_file.h"

@@ -50,7 +50,7 @@ static hid_t number_type(enum h5_kind kind, int in_file)
   case KIND_I64: return in_file ? H5T_STD_I64LE : H5T_NATIVE_INT64;
   case KIND_F32: return in_file ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT;
   case KIND_F64: return in_file ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE;
-  default: BUG("kind %d is no number", (int)kind);
+  default: BUG("kind %d is not a number", (int)kind);
   }
 }
 

@@ -68,7 +68,7 @@ int h5_change(struct h5 **, const char *path, int unsealed, struct error *);
 void h5_extend(struct h5 *, h5_id, int64_t rows); /* a growing dataset */
 void h5_remove(struct h5 *, const char *path);
 
-/* Does a file begin as one of HDF5 does? 0 too of what is no file, or cannot be read. */
+/* Does a file begin as one of HDF5 does? 0 too of what is not a file, or cannot be read. */
 int h5_is_file(const char *path);
 
 /* --- reading ------------------------------------------------------------------------------------------- */

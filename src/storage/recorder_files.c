@@ -100,13 +100,13 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
   return STATUS_OK;
 }
 
-/* May a run take this name? What is no run file is not replaced, whatever was asked for: a configuration, a device. */
+/* May a run take this name? Only run files are replaced: never a configuration or a device, with any setting. */
 static int check_name(const char *path, int overwrite, struct error *e)
 {
   struct stat info;
   if (stat(path, &info)) return STATUS_OK;
   if (!(S_ISREG(info.st_mode) && !info.st_size) && !h5_is_file(path))
-    return error_set(e, STATUS_USAGE, "record.path: %s exists, and is no run file", path);
+    return error_set(e, STATUS_USAGE, "record.path: %s exists, and is not a run file", path);
   if (overwrite) return STATUS_OK;
   if (!info.st_size)
     return error_set(e, STATUS_USAGE, "%s exists, and is empty: record.overwrite=1 replaces it", path);

@@ -304,7 +304,7 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
   int known = 0, status;
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) known |= !strcmp(state, states[i]);
   status = known ? write_file(m, state, 1, &e)
-                 : error_set(&e, STATUS_USAGE, "'%.40s' is no state: finished, stopped, diverged", state);
+                 : error_set(&e, STATUS_USAGE, "'%.40s' is not a state: finished, stopped, diverged", state);
   maxlogit_record_discard(m);
   return error_export(error, status, &e);
 }

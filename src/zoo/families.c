@@ -206,7 +206,7 @@ static const struct family rows[] = {
    .every = {"no_rope_layers", "no_rope_layer_interval", 4, 1},
    PLAIN_ROPE},
   {.name = "gpt_oss",
-   .help = "biases, YaRN; a sink is no logit of a key",
+   .help = "biases, YaRN; a sink is not a logit of a key",
    .types = "gpt_oss",
    .has = Q " " K " " IN,
    .not = QN,

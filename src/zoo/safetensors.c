@@ -95,7 +95,7 @@ static int read_shape(const struct header_reading *r, const json_t *shape, struc
   for (int i = 0; i < t->rank; i++) {
     const json_t *size = json_array_get(shape, (size_t)i);
     if (!json_is_integer(size) || json_integer_value(size) < 0)
-      return wrong(r, t->name, "shape: dimension %d is no whole number from 0 up", i);
+      return wrong(r, t->name, "shape: dimension %d is not a whole number from 0 up", i);
     t->dims[i] = json_integer_value(size);
   }
   size_t count;
@@ -135,7 +135,7 @@ static int read_tensor(const struct header_reading *r, const char *name, const j
   int bits = 0;
   t->name = arena_text(r->file->arena, name);
   if (!json_is_object(value))
-    return wrong(r, name, "no object in the header; allowed: {dtype, shape, data_offsets}");
+    return wrong(r, name, "not an object in the header; allowed: {dtype, shape, data_offsets}");
   int status = read_dtype(r, json_object_get(value, "dtype"), t, &bits);
   if (!status) status = read_shape(r, json_object_get(value, "shape"), t);
   if (!status) status = read_offsets(r, json_object_get(value, "data_offsets"), t, bits);
@@ -147,9 +147,9 @@ static int check_metadata(const struct header_reading *r, json_t *value)
   const char *key;
   json_t *text;
   if (!json_is_object(value))
-    return wrong(r, NULL, "__metadata__ in the header is no object; allowed: {text: text}");
+    return wrong(r, NULL, "__metadata__ in the header is not an object; allowed: {text: text}");
   json_object_foreach(value, key, text) if (!json_is_string(text)) return wrong(
-    r, NULL, "__metadata__ in the header has a value that is no text");
+    r, NULL, "__metadata__ in the header has a value that is not text");
   return STATUS_OK;
 }
 
@@ -194,7 +194,7 @@ static int read_header(const struct header_reading *r, const char *text, size_t 
   int status = STATUS_OK;
   if (!header) {
     char label[256];
-    return wrong(r, NULL, "its header is no JSON: byte %d: %s", problem.position,
+    return wrong(r, NULL, "its header is not JSON: byte %d: %s", problem.position,
                  safetensors_label(problem.text, label));
   }
   r->file->tensor = memory_new(json_object_size(header) + 1, sizeof *r->file->tensor);

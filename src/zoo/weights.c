@@ -242,7 +242,7 @@ static int read_object(const char *path, json_t **out, struct error *e)
   if (json_is_object(*out)) return STATUS_OK;
   json_decref(*out);
   *out = NULL;
-  return error_set(e, STATUS_USAGE, "%s: no object; allowed: {...}", path);
+  return error_set(e, STATUS_USAGE, "%s: not an object; allowed: {...}", path);
 }
 
 static int is_file(const char *path)
@@ -366,7 +366,7 @@ static int open_index(struct weights *w, const char *path, struct error *e)
   if (!status) json_object_foreach(map, name, value) if (!status && !json_is_string(value))
     {
       char label[256];
-      status = error_set(e, STATUS_USAGE, "%s: weight_map: %s: its file is no text", path,
+      status = error_set(e, STATUS_USAGE, "%s: weight_map: %s: its file is not text", path,
                          safetensors_label(name, label));
     }
   if (!status) json_object_foreach(map, name, value)

@@ -29,7 +29,7 @@ const struct weight *weights_at(const struct weights *, size_t i);
 const struct weight *weights_find(const struct weights *, const char *name); /* NULL if there is none */
 
 /* config.json, an empty object where there is none; values may be set ("num_attention_heads=12"), as JSON or as
-   text. weights_set says STATUS_USAGE where it is no key=value. */
+   text. weights_set says STATUS_USAGE where it is not a key=value. */
 const json_t *weights_config(const struct weights *);
 const char *weights_config_path(const struct weights *);
 int weights_set(struct weights *, const char *assignment, struct error *);

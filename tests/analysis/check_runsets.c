@@ -365,7 +365,7 @@ START_TEST(every_metric)
 }
 END_TEST
 
-/* What is no metric is refused in its words; of a set that has none of it the nearest is named. */
+/* What is not a metric is refused in its words; of a set that has none of it the nearest is named. */
 START_TEST(what_is_no_metric)
 {
   static const struct {

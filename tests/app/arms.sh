@@ -91,7 +91,7 @@ for run in runs/z/*.h5; do
   "$program" show --parameters "$run" | grep -q "arm = z" || fail "a longer run is of the shorter one's arm"
 done
 sweep e.conf; grep -q '2 runs, 2 of them done before' err || fail "again: $(cat err)"
-# killed while it is made: a shorter run under the longer one's name is no run
+# killed while it is made: a shorter run under the longer one's name is not a run
 id=$(sweep e.conf --list; head -n 1 out | cut -f 2); short=$(for f in runs/e/*.h5; do "$program" show --parameters "$f" | grep -q 'train.steps = 12' && echo "$f"; done | head -n 1)
 rm -r "runs/e/$id.ckpt"; cp "$short" "runs/e/$id.h5"
 sweep e.conf || fail "after a kill: $(cat err)"

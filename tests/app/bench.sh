@@ -15,7 +15,7 @@ test "$(awk '/^  as fast as then .* times   \(95 %: .*\), sgemm [0-9.]+ times$/ 
   n += $5 > 1000 && $9 > 0 && $9 <= $5 && $11 >= $5 } END { print n }' "$dir/out")" = 2 || fail "bench --against: $(cat "$dir/out")"
 grep -q '^bench: toy, muon$' "$dir/err" || fail "bench does not say what it does: $(cat "$dir/err")"
 "$program" bench --against="$dir/out" > "$dir/old" 2> "$dir/err"; status=$?
-{ test $status -eq 2 && grep -q '^maxlogit: bench --against=' "$dir/err"; } || fail "bench against what is no JSON: exit $status"
+{ test $status -eq 2 && grep -q '^maxlogit: bench --against=' "$dir/err"; } || fail "bench against what is not JSON: exit $status"
 sed 's/step_seconds/seconds/g' "$dir/json" > "$dir/old.json"
 "$program" bench --against="$dir/old.json" > "$dir/old" 2> "$dir/err"; status=$?
 { test $status -eq 2 && grep -q 'no step_seconds' "$dir/err"; } || fail "bench against an old file: exit $status"

@@ -50,7 +50,7 @@ for c in 2:32:2:16 0.5:8:8:8; do
   test "$("$program" eval --context=$1x "$dir/from.h5" | awk 'NR == 2 { print $3 }')" = "$wanted" || fail "at $1 of its context eval is not the loss $wanted of a run"
 done
 
-# the last quarter of a context that is no multiple of four
+# the last quarter of a context that is not a multiple of four
 "$program" eval --positions --context=0.625x "$dir/from.h5" | awk '/^[0-9]/ { loss[$1] = $2; n = $1 + 1 }
   END { for (i = int(n * 3 / 4); i < n; i++) { sum += loss[i]; k++ } printf "%d %.4f\n", n, sum / k }' > "$dir/wanted"
 "$program" eval --context=0.625x "$dir/from.h5" | awk 'NR == 2 { print $2, $4 }' | cmp -s - "$dir/wanted" && grep -q '^10 ' "$dir/wanted" ||

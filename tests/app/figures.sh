@@ -297,7 +297,7 @@ small_run zero data=bytes data.path="$dir/text"
 "$program" plot "$dir/zero.h5" --figure=loss -o "$dir/odd" > /dev/null 2> "$dir/err" || fail "a loss of 0: $(cat "$dir/err")"
 rm "$dir/zero.h5"
 
-# one head is no map, and what has no point on a logarithmic axis no failure: the other figures are drawn
+# one head is not a map, and what has no point on a logarithmic axis no failure: the other figures are drawn
 small_run one model.layers=1 model.heads=1
 "$program" plot "$dir/one.h5" -o "$dir/one" > /dev/null 2> "$dir/err" && grep -q 'heatmap: .*one.h5: a map wants two heads and two steps; left out' "$dir/err" && test -s "$dir/one/loss.svg" ||
   fail "one head: $(cat "$dir/err")"

@@ -19,8 +19,8 @@ date='20[0-9-]*T[0-9:]*Z'
 lines "$date  head 3 looks odd|$date  second|                      line|" < "$dir/out" || fail "notes: $(cat "$dir/out")"
 "$program" show "$run" | grep -A9 '^note' > "$dir/out"
 lines "note  run.h5  $date  head 3 looks odd|note  run.h5  $date  second|                                    line|" < "$dir/out" ||
-  fail "show has no notes: $(cat "$dir/out")"
-"$program" show --json "$run" | grep -A3 '"notes"' | grep -q '"text": "head 3 looks odd"' || fail "show --json has no notes"
+  fail "show has not a notes: $(cat "$dir/out")"
+"$program" show --json "$run" | grep -A3 '"notes"' | grep -q '"text": "head 3 looks odd"' || fail "show --json has not a notes"
 # every byte that may stand in a text is kept, but for those that steer a terminal
 cp "$run" "$dir/bytes.h5"
 LC_ALL=C awk 'BEGIN { for (i = 1; i < 128; i++) if (i != 10 && i != 127) printf "%c", i }' > "$dir/bytes"
@@ -102,7 +102,7 @@ f['series/loss'].attrs['why'] = 'a test'
 f.close()" || fail "h5py"
   refused 2 "maxlogit note --accept-edit $dir/edited.h5" export "$dir/edited.h5" loss
   note --accept-edit "$dir/edited.h5" 'the logger was wrong' || fail "accept: $(cat "$dir/err")"
-  note "$dir/edited.h5"; grep -q 'edited by another program .*: the logger was wrong' "$dir/out" || fail "no note: $(cat "$dir/out")"
+  note "$dir/edited.h5"; grep -q 'edited by another program .*: the logger was wrong' "$dir/out" || fail "not a note: $(cat "$dir/out")"
   "$program" show --events "$dir/edited.h5" | tail -n 1 | grep -q '^45 edited - - ' || fail "no event of the edit"
   "$program" export "$dir/edited.h5" loss | grep -q '^3 7.5$' || fail "the edit is gone"
   "$program" export "$dir/edited.h5" attn/max_logit > "$dir/a"; "$program" export "$run" attn/max_logit | cmp -s - "$dir/a" || fail "more than the edit has changed"
@@ -117,10 +117,10 @@ fi
 
 refused 2 'which run' note
 refused 2 'one text' note "$run" two words
-refused 2 'no note' note "$run" ''
+refused 2 'not a note' note "$run" ''
 refused 2 'cannot read\|No such file' note "$dir/nothing.h5" text
 refused 2 'not an HDF5 file' note "$dir/first" text
-test ! -e "$dir/first.lock" && test ! -e "$dir/nothing.lock" || fail "something is left beside what is no run"
+test ! -e "$dir/first.lock" && test ! -e "$dir/nothing.lock" || fail "something is left beside what is not a run"
 checkpoint=$(find "$dir/run.ckpt" -name 'step-*.h5' | tail -n 1)
 refused 2 'a checkpoint, not a run' note "$checkpoint" text
 exec 9> "$dir/run.lock"

@@ -160,7 +160,7 @@ sweep sweep.together=3 -j 1 || fail "together: exit status $?: $(cat err)"
 told_once
 bits runs/s | cmp -s - bits.plain || fail "other bits together"
 
-# bad runs stop no other of their launch, and each says why it failed: one is no run, one cannot save
+# bad runs stop no other of their launch, and each says why it failed: one is not a run, one cannot save
 rm -r runs
 mkdir -p runs/s
 blocked=$(ids | sed -n 1p)

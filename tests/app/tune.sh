@@ -117,7 +117,7 @@ wrong() { # PATTERN words
 wrong "did you mean 'train.lr'" --over train.lrr
 wrong "is not KEY or KEY,KEY" --over train.lr,train.lr
 wrong "is not KEY or KEY,KEY" --over train.lr,train.batch,train.steps
-wrong "data is no number" --over data
+wrong "data is not a number" --over data
 wrong "does not use muon.momentum" preset=adam --over muon.momentum
 wrong "train.weight_decay is 0, and a grid of factors" --over train.weight_decay train.weight_decay=0
 wrong "train.lr has a list of values" train.lr=0.1,0.2

@@ -131,7 +131,7 @@ grep -v '^second\|^öjunk' "$dir/out" | sed 's/  val [0-9.]*//' | sort | cmp - "
 val=$("$program" export "$dir/many/second.h5" val_loss | awk 'END { printf "%.4f", $2 }')
 grep -q '^second  muon  [a-z-]*  step 29 .*  val [0-9.]*  max' "$dir/out" || fail "watch of a folder, a second run: $(cat "$dir/out")"
 grep -q "^second  muon  [a-z-]*  step 39 .*  val $val  max" "$dir/out" || fail "a run that was resumed, val $val: $(cat "$dir/out")"
-grep -qx 'öjunk  unreadable' "$dir/out" || fail "a file that is no run: $(cat "$dir/out")"
+grep -qx 'öjunk  unreadable' "$dir/out" || fail "a file that is not a run: $(cat "$dir/out")"
 grep -q 'many: 4 runs: .*1 no writer.*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
 if command -v script > /dev/null; then
   TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 50 rows 7; $program watch $dir/many" "$dir/out" < /dev/null > "$dir/err" 2>&1

@@ -49,7 +49,7 @@ wrong "'rnu' is not a command; did you mean 'run'?" rnu
 wrong "'frobnicate' is not a command" frobnicate
 wrong "did you mean 'maxlogit run preset=muon'?" preset=muon
 wrong "no help on 'train.lrr'; did you mean 'train.lr'?" help train.lrr
-wrong "'xyz' is no kind; allowed: attention" list xyz
+wrong "'xyz' is not a kind; allowed: attention" list xyz
 for command in run resume sweep list help; do
   wrong "$command: --no-such-option: no such option" $command --no-such-option
 done
@@ -106,7 +106,7 @@ wrong "too short" run data=bytes data.path=short.txt
 wrong "record.overwrite=1" run record.path=done.h5
 for setting in 0 1; do
   for name in several.conf folder pipe; do
-    wrong "record.path: $name exists, and is no run file" run record.path=$name record.overwrite=$setting
+    wrong "record.path: $name exists, and is not a run file" run record.path=$name record.overwrite=$setting
   done
 done
 

@@ -705,7 +705,7 @@ START_TEST(clock_goes_forward)
 {
   double before = clock_seconds();
   char now[32], known[2][32];
-  setenv("TZ", "XXX-9:30", 1); /* Z is no zone of ours */
+  setenv("TZ", "XXX-9:30", 1); /* Z is not a zone of ours */
   tzset();
   for (int i = 0; i < 2; i++) {
     const time_t t = time(NULL);

@@ -207,7 +207,7 @@ static char own_program[4096];
 static int can_start(const char *program)
 {
   int status;
-  char options[1000]; /* of a sanitizer: what a rank that is given up leaves is no leak */
+  char options[1000]; /* of a sanitizer: what a rank that is given up leaves is not a leak */
   const char *have = getenv("ASAN_OPTIONS");
   snprintf(options, sizeof options, "%s%sdetect_leaks=0", have ? have : "", have ? ":" : "");
   setenv("ASAN_OPTIONS", options, 1);

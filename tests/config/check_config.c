@@ -603,7 +603,7 @@ START_TEST(points_are_all_choices)
       for (int k = 0; k < points; k++) met |= !strcmp(point[k], chosen[p]);
       for (int k = 0; k < 8; k++) is_choice |= p >= points || !strcmp(point[p], chosen[k]);
       ck_assert_msg(met, "no point of case %zu is\n%s", n, chosen[p]);
-      ck_assert_msg(is_choice, "point %d of case %zu is no choice", p, n);
+      ck_assert_msg(is_choice, "point %d of case %zu is not a choice", p, n);
     }
     for (int p = 0; p < 8; p++) memory_free(chosen[p]);
     for (int p = 0; p < points; p++) memory_free(point[p]);

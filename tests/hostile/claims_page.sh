@@ -22,7 +22,7 @@ claims sweep.dir=runs --report=hostile --beside evil.json
 "$python" "$texts" page honest/index.html hostile/index.html > look || fail "$(cat look)"
 "$python" "$texts" look hostile/index.html out err > look || fail "$(cat look)"
 "$python" "$texts" sound hostile/index.html > look || fail "$(cat look)"
-"$python" -c 'import xml.dom.minidom; xml.dom.minidom.parse("hostile/index.html")' || fail "the page is no XML"
+"$python" -c 'import xml.dom.minidom; xml.dom.minidom.parse("hostile/index.html")' || fail "the page is not XML"
 grep -q '&lt;script&gt;alert(1)&lt;/script&gt;' hostile/index.html || fail "the other ledger's texts are not on the page"
 # the ledger of before, from which this one recalls what was found
 cp evil.json runs/claims.json

@@ -20,7 +20,7 @@ for file in hostile/*.h5; do
     "$program" plot "$file" honest.h5 --by arm $words --format=svg -o drawn > out 2>&1 || fail "plot $words of text $number: $(cat out)"
   done
   "$python" -c 'import sys, xml.dom.minidom
-for name in sys.argv[1:]: xml.dom.minidom.parse(name)' drawn/*.svg || fail "text $number: a figure is no XML"
+for name in sys.argv[1:]: xml.dom.minidom.parse(name)' drawn/*.svg || fail "text $number: a figure is not XML"
   "$python" "$texts" look drawn/*.svg out > look || fail "text $number: $(cat look)"
   case $number in [0-4] | 17 | 19) continue ;; esac # texts that are cleaned
   "$python" "$texts" title drawn/loss.svg "$number" arm= > look || fail "$(cat look)"

@@ -661,7 +661,7 @@ START_TEST(rows_are_sound)
       struct metric m;
       ck_assert_msg(metric_read(&m, claim_metric(c, a), &e) == STATUS_OK, "%s: %s", c->id, e.text);
       ck_assert_msg(strncmp(m.series, "attn/max", 8) != 0 || strstr(c->sentence, "batch"),
-                    "%s: a maximum over training batches is no measure; probe/max_logit is", c->id);
+                    "%s: a maximum over training batches is not a measure; probe/max_logit is", c->id);
     }
   }
   ck_assert_int_gt(count, 0);

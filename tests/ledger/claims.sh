@@ -100,7 +100,7 @@ claims C-18 model.ffn_width=32 -q > "$dir/table" 2>&1 || fail "other settings: $
 grep -q 'changed after' "$dir/table" && fail "other settings are taken for a change"
 echo nonsense > "$dir/runs/claims.json"
 claims C-18 -q > "$dir/table" 2>&1 || fail "a damaged file"
-grep -q 'is no ledger: what was found before is not known' "$dir/table" || fail "a damaged file: $(cat "$dir/table")"
+grep -q 'is not a ledger: what was found before is not known' "$dir/table" || fail "a damaged file: $(cat "$dir/table")"
 cp "$dir/kept.json" "$dir/runs/claims.json"
 
 # the quick level takes rates that were chosen before, and goes to its seeds; the full one, --rates and other settings choose
@@ -285,9 +285,9 @@ wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --repli
 wrong 'nothing to replicate with' C-18 --replicate ' '
 wrong 'for --report, --readme or --replicas, and none is there' C-18 --beside x
 wrong 'claims --replicas: of which ledger' C-18 --replicas x
-wrong 'claims --beside: .*/err is no ledger: claims.json' C-18 --report "$dir/wrong" --beside "$dir/err"
-wrong 'claims --beside: .*/new/claims.json is no ledger' C-18 --report "$dir/wrong" --beside "$dir/new"
-wrong 'claims --beside: README.md is no ledger' C-18 --report "$dir/wrong" --beside README.md
+wrong 'claims --beside: .*/err is not a ledger: claims.json' C-18 --report "$dir/wrong" --beside "$dir/err"
+wrong 'claims --beside: .*/new/claims.json is not a ledger' C-18 --report "$dir/wrong" --beside "$dir/new"
+wrong 'claims --beside: README.md is not a ledger' C-18 --report "$dir/wrong" --beside README.md
 wrong "claims --jobs: '0' is out of range (allowed: 1 to 1024)" -j 0 C-18
 
 finish

@@ -96,7 +96,7 @@ START_TEST(what_is_skipped_keeps_its_inputs)
 }
 END_TEST
 
-/* A right factor is needed whole: its maker is no link of the same fusion. Columns side by side do not meet. */
+/* A right factor is needed whole: its maker is not a link of the same fusion. Columns side by side do not meet. */
 START_TEST(whole_factors_and_columns)
 {
   struct plan plan, *p = &plan;
@@ -136,7 +136,7 @@ START_TEST(no_chains)
 }
 END_TEST
 
-/* A product whose factor is no power of two, whose last bits depend on where rows are cut; a row of a square matrix,
+/* A product whose factor is not a power of two, whose last bits depend on where rows are cut; a row of a square matrix,
    whose numbers are no rows. */
 START_TEST(no_links)
 {

@@ -593,7 +593,7 @@ START_TEST(masks_meet_in_the_causal_one)
 }
 END_TEST
 
-/* Do tiles of a device pass what is no number to rows that do not see it (0 * NaN)? */
+/* Do tiles of a device pass what is not a number to rows that do not see it (0 * NaN)? */
 static int tiles_mix(int kind)
 {
 #ifdef CUDA_ON_HOST

@@ -114,7 +114,7 @@ class Stack:
 
 
 class Optimizer:
-    """Adam, or Muon with Adam for what is no matrix, on tensors with any leading axes; matrices of one shape go through
+    """Adam, or Muon with Adam for what is not a matrix, on tensors with any leading axes; matrices of one shape go through
     Newton-Schulz together. Everything that changes from step to step is on the device."""
 
     def __init__(self, p, w, device):

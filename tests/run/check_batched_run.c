@@ -460,7 +460,7 @@ START_TEST(why_each_has_failed)
   }
   assign(run[4].config, late);
   ck_assert(!config_finish(run[4].config, &(struct error){0}));
-  /* 2, and 6 alone in its structure: no room for a checkpoint; 4: for the last one; 3 is no run; 5 is there; 7 is a
+  /* 2, and 6 alone in its structure: no room for a checkpoint; 4: for the last one; 3 is not a run; 5 is there; 7 is a
      folder */
   snprintf(command, sizeof command,
            "cd %s && mkdir -p new && cd new && echo x | tee 3.h5 >5.h5 && mkdir 7.h5", dir);
@@ -475,9 +475,9 @@ START_TEST(why_each_has_failed)
                    {STATUS_FAIL, "cannot make the folder %s/new/2.ckpt: Not a directory"},
                    {STATUS_USAGE, "%s/new/3.h5 is not an HDF5 file"},
                    {STATUS_FAIL, "cannot make the folder %s/new/4.ckpt: Not a directory"},
-                   {STATUS_USAGE, "record.path: %s/new/5.h5 exists, and is no run file"},
+                   {STATUS_USAGE, "record.path: %s/new/5.h5 exists, and is not a run file"},
                    {STATUS_FAIL, "cannot make the folder %s/new/6.ckpt: Not a directory"},
-                   {STATUS_USAGE, "record.path: %s/new/7.h5 exists, and is no run file"}};
+                   {STATUS_USAGE, "record.path: %s/new/7.h5 exists, and is not a run file"}};
   for (int i = 0; i < ENDS; i++) {
     const char *at = strstr(known[i].says, "%s");
     char wanted[400] = "";

@@ -1046,7 +1046,7 @@ START_TEST(series_on_demand)
 }
 END_TEST
 
-/* Looking changes nothing, and is no part of a run's identity. */
+/* Looking changes nothing, and is not part of a run's identity. */
 START_TEST(looking_changes_nothing)
 {
   struct run_file *a, *b;

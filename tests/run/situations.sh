@@ -199,7 +199,7 @@ go 2 resume d.h5 train.steps=9; says 'longer, diverged' 'maxlogit: d.h5: diverge
 go 0 rerun -q d.h5; silent 'rerun of a divergence'; left d diverged 1 '' 1
 go 3 run -q $tiny $lost train.on_nonfinite=fail record.path=f.h5 record.overwrite=1; silent 'a failure, quiet'
 
-# at work elsewhere; a full disk, which goes on with room; what is no run
+# at work elsewhere; a full disk, which goes on with room; what is not a run
 (flock -x 9; "$program" resume a.h5 train.steps=12 > out 2> err; echo $? > status) 9> a.lock
 rm -f a.lock
 test "$(cat status)" = 1; says locked 'maxlogit: a.lock is locked: another process is writing this run'

@@ -827,7 +827,7 @@ static double least_nuclear_norm(const real *m, const struct svd *w)
 }
 
 /* Of all that have |Phi|_2 <= 1 and <T, Phi> = 0 none has a larger <M, Phi>: it is the least |M + lambda T|_*, which
-   bounds them all. Returns 1 where Phi is no isometry. */
+   bounds them all. Returns 1 where Phi is not an isometry. */
 static int check_tangent(const real *before, const real *now, const struct svd *w)
 {
   const long size = w->rows * w->cols;

@@ -258,10 +258,10 @@ START_TEST(broken_files)
   } cases[] = {
     {"[]", 0, "does not begin with {"},
     {"", 0, "does not begin with {"},
-    {"{\"a\":", 0, "no JSON"},
-    {"{\"\xff\":1}", 0, "no JSON"},
+    {"{\"a\":", 0, "not JSON"},
+    {"{\"\xff\":1}", 0, "not JSON"},
     {"{" F32("a", "[1]", "0", "4") "," F32("a", "[1]", "0", "4") "}", 4, "duplicate"},
-    {"{\"a\":3}", 0, "tensor a: no object"},
+    {"{\"a\":3}", 0, "tensor a: not an object"},
     {"{\"a\":{\"dtype\":\"F31\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
      "dtype F31 is not known; allowed: F32"},
     {"{\"a\":{\"dtype\":4,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "dtype (no text)"},
@@ -277,7 +277,7 @@ START_TEST(broken_files)
     {"{" F32("a", "[1]", "-4", "0") "}", 4, "data_offsets [-4, 0]"},
     {"{" F32("a", "[1]", "4", "0") "}", 4, "data_offsets [4, 0]"},
     {"{" F32("a", "[2]", "0", "8") "}", 4, "<= 4, the length of the data"},
-    {"{" F32("a", "[1]", "0", "99999999999999999999") "}", 4, "no JSON"},
+    {"{" F32("a", "[1]", "0", "99999999999999999999") "}", 4, "not JSON"},
     {"{" F32("a", "[2]", "0", "4") "}", 4, "2 numbers of F32 need 64 bits"},
     {"{\"a\":{\"dtype\":\"F4\",\"shape\":[3],\"data_offsets\":[0,1]}}", 1, "3 numbers of F4 need 12 bits"},
     {"{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "8", "12") "}", 12,
@@ -287,7 +287,7 @@ START_TEST(broken_files)
     {"{" F32("a", "[1]", "0", "4") "," F32("b", "[1]", "0", "4") "}", 4, "inside of another tensor's"},
     {"{" F32("a", "[1]", "0", "4") "}", 8, "end at byte 4 of the data, which have 8"},
     {"{\"__metadata__\":[]}", 0, "__metadata__"},
-    {"{\"__metadata__\":{\"a\":1}}", 0, "no text"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "not text"},
     {"{\"a\\nb\\u001b[31m\":{\"dtype\":\"F31\"}}", 0, "tensor a?b?[31m"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -314,9 +314,9 @@ START_TEST(broken_indices)
     const char *index, *why;
   } cases[] = {
     {"{", "index.json:1: "},
-    {"[]", "no object"},
+    {"[]", "not an object"},
     {"{}", "no weight_map"},
-    {"{\"weight_map\":{\"a\":1}}", "weight_map: a: its file is no text"},
+    {"{\"weight_map\":{\"a\":1}}", "weight_map: a: its file is not text"},
     {"{\"weight_map\":{\"a\":\"c.safetensors\"}}", "its shard c.safetensors is missing"},
     {"{\"weight_map\":{\"a\":\"../a.safetensors\"}}", "allowed: the name of a file in this folder"},
     {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", "allowed: the name of a file in this folder"},
@@ -336,7 +336,7 @@ START_TEST(broken_indices)
   put_text("config.json", "{\"a\":1,}");
   refused(".", "config.json:1: ");
   put_text("config.json", "[7]");
-  refused(".", "no object");
+  refused(".", "not an object");
   unlink(at("config.json"));
   weights_close(opened("."));
   unlink(at("model.safetensors.index.json"));

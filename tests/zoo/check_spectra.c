@@ -286,7 +286,7 @@ START_TEST(two_triangles)
 END_TEST
 
 /* Experts in one tensor of three dimensions are matrices of one line; its quantiles are theirs, and a NaN of one
-   is one of all. A row is no matrix. */
+   is one of all. A row is not a matrix. */
 START_TEST(stacked_experts)
 {
   float w[3][2][3] = {{{0}}};

@@ -346,10 +346,10 @@ def open_all(folder: PathLike, where: str = "") -> list[Run]:
     for part in where.split("&") if where.strip() else []:
         match = _CONDITION.match(part)
         if not match:
-            raise library.UsageError(f"where: {part.strip()!r} is no condition: KEY=VALUE, !=, <, <=, >, >=")
+            raise library.UsageError(f"where: {part.strip()!r} is not a condition: KEY=VALUE, !=, <, <=, >, >=")
         conditions.append(match.groups())
     if not Path(folder).is_dir():
-        raise library.UsageError(f"{os.fspath(folder)} is no folder")
+        raise library.UsageError(f"{os.fspath(folder)} is not a folder")
     runs = []
     for path in sorted(Path(folder).glob("*.h5")):
         try:

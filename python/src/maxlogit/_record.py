@@ -81,7 +81,7 @@ def _number_of(name: str, value: Any) -> npt.NDArray[np.float64]:
     try:
         return _numbers(value)
     except (TypeError, ValueError) as problem:
-        raise type(problem)(f"{name}: {value!r:.60} is no number and no array of numbers ({problem})") from None
+        raise type(problem)(f"{name}: {value!r:.60} is neither a number nor an array of numbers ({problem})") from None
 
 
 _writing: dict[str, int] = {}  # files that this process writes, and which process that is

@@ -109,7 +109,7 @@ static void evaluate_positions(struct trainer *t, struct eval_result *r)
   r->tail = sum / (double)n;
 }
 
-/* The run is where its weights come from; that this has a key is no word of the user's. */
+/* The run is where its weights come from; that this has a key is not a word of the user's. */
 static int without_key(struct error *e)
 {
   static const char key[] = "train.init_from: ";

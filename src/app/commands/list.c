@@ -109,7 +109,7 @@ static int list(void *request, struct error *e)
     if (!near) {
       struct buffer allowed = {0};
       add_kinds(&allowed);
-      error_set(e, STATUS_USAGE, "'%.200s' is no kind; allowed: %s", kind, allowed.text);
+      error_set(e, STATUS_USAGE, "'%.200s' is not a kind; allowed: %s", kind, allowed.text);
       memory_free(allowed.text);
       return e->status;
     }

@@ -34,7 +34,7 @@ static int print(const char *path, struct error *e)
 
 static int check_text(const char *text, struct error *e)
 {
-  if (text && !*text) return error_set(e, STATUS_USAGE, "an empty text is no note");
+  if (text && !*text) return error_set(e, STATUS_USAGE, "an empty text is not a note");
   if (text && strlen(text) > NOTE_BYTES)
     return error_set(e, STATUS_USAGE, "a note of %zu bytes; at most %d", strlen(text), NOTE_BYTES);
   return STATUS_OK;
@@ -57,7 +57,7 @@ const struct command command_note = {
   .about = "Keep a remark in a run file, with the date; without TEXT, print those that it has.",
   .more = "The file is written anew under its checksum, and replaced at once: whoever is killed meanwhile "
           "leaves the "
-          "old one. A run that is being written is refused: stop it, or wait. Notes are no part of what a "
+          "old one. A run that is being written is refused: stop it, or wait. Notes are not part of what a "
           "run is: its "
           "id, its numbers and its pairs stay; resume and rerun keep them.\n\n"
           "maxlogit note a.h5 'the first run with a clip'\nmaxlogit note a.h5",

@@ -51,8 +51,8 @@ struct maxlogit_record_options {
   int whole;        /* nothing on disk before close */
 };
 
-/* `options` NULL: a new file without settings. MAXLOGIT_USAGE where the file is there (NEW), is no run file,
-   is no recording (RESUME: what `maxlogit run` writes is continued by `maxlogit resume`), or a key is none;
+/* `options` NULL: a new file without settings. MAXLOGIT_USAGE where the file is there (NEW), is not a run file,
+   is not a recording (RESUME: what `maxlogit run` writes is continued by `maxlogit resume`), or a key is none;
    MAXLOGIT_FAIL where another process writes it. On failure *recorder is NULL. */
 MAXLOGIT_API int maxlogit_record_open(struct maxlogit_recorder **recorder, const char *path,
                                       const struct maxlogit_record_options *options,

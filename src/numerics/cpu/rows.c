@@ -156,7 +156,7 @@ SOME(some_axpby)
   else
     EACH(j, n) put(y + j, fused(ALL(beta), get(y + j, n - j), alpha * get(from_x + j, n - j)), n - j);
 }
-/* A column, such as a diagonal, is no row for each number. */
+/* A column, such as a diagonal, is not a row for each number. */
 static void axpby_column(const struct axpby_args *x)
 {
   const float alpha = (float)(x->alpha * number(x->a));
@@ -854,7 +854,7 @@ SOME(some_cross_entropy_backward)
   const struct cross_entropy_backward_args *x = args;
   const float weight = REALS(x->weight)[row], *ml = AT(x->ml, row, 0), *logits = AT(x->logits, row, 0);
   const double z = number(x->z);
-  /* without z it is 1, unless the logarithm, which costs most, is no number */
+  /* without z it is 1, unless the logarithm, which costs most, is not a number */
   const int plain = z == 0 && fabsf(ml[0]) <= FLT_MAX && ml[1] > 0 && ml[1] <= FLT_MAX;
   const double by = plain ? 1 : 1 + 2 * z * ((double)ml[0] + same_log((double)ml[1]));
   const float slope = (float)((double)weight * by / (double)ml[1]);

@@ -1,6 +1,6 @@
 /* learned_sink.c - a learned score of every head that competes with its keys and has no value (gpt-oss; openai/gpt-oss)
    p_j = exp(s_j) / (sum exp(s) + exp(b)): a head may attend to nothing without a token that serves as its sink. At
-   b = 0 it begins as softmax with one more in the sum. b is no logit of two tokens: max logits leave it out, and the
+   b = 0 it begins as softmax with one more in the sum. b is not a logit of two tokens: max logits leave it out, and the
    entropy is that of the keys' weights over their sum. */
 #include "model/model.h"
 

@@ -43,7 +43,7 @@ class Quantity(float):
 
 
 class Unread(str):
-    """A printed value that is no number, though it begins like one: it is left out and reported."""
+    """A printed value that is not a number, though it begins like one: it is left out and reported."""
 
 
 def number_of(text: str) -> Any:

@@ -43,7 +43,7 @@ _REFUSED = (
 
 
 def shown(text: str) -> str:
-    """Without what cannot be printed or written: control characters, bytes that are no UTF-8."""
+    """Without what cannot be printed or written: control characters, bytes that are not UTF-8."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
@@ -151,7 +151,7 @@ class Source:
         text = data.decode(encoding, errors="replace")
         if "\0" in text:
             line = text.count("\n", 0, text.index("\0")) + 1
-            raise UsageError(f"{self.path}:{line}: a NUL byte: this is no text")
+            raise UsageError(f"{self.path}:{line}: a NUL byte: this is not text")
         return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
     @cached_property

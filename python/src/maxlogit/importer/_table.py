@@ -139,7 +139,7 @@ def _placed(columns: list[Column], rules: list[Rule]) -> list[tuple[Column, Plac
             if found and part.text and len(part.steps):
                 where, what = part.text
                 raise UsageError(
-                    f"{where}: {part.name}: '{what:.40}' is no number; --map '-={part.full}' leaves the column out"
+                    f"{where}: {part.name}: '{what:.40}' is not a number; --map '-={part.full}' leaves the column out"
                 )
             if found and len(part.steps):
                 out.append((part, found))

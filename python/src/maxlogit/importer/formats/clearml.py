@@ -23,7 +23,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         for x, y in values:
             step = whole(x)
             if step is None:
-                raise log.error(f"{name}: x {x!r:.40} is no whole number from 0 on: get_reported_scalars(x_axis='iter')")
+                raise log.error(f"{name}: x {x!r:.40} is not a whole number from 0 on: get_reported_scalars(x_axis='iter')")
             log.put(step, {name: numeric(y)}, alone=True)
 
 

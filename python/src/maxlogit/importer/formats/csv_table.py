@@ -176,7 +176,7 @@ def _take(header: _Header, cells: list[str], line: int, decimal: str) -> None:
     step = whole(cells[header.step])
     if step is None:
         if header.names[header.step] not in EPOCHS and number_of(cells[header.step]) is not None:
-            raise log.error(f"step '{cells[header.step]:.40}' is no whole number from 0 on", line)
+            raise log.error(f"step '{cells[header.step]:.40}' is not a whole number from 0 on", line)
         log.skipped += 1
         return
     run = " ".join(cells[i] for i in layout.runs if cells[i])

@@ -43,7 +43,7 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
                     raise log.error(f"{metric}:{number}: no line of a metric (time, value, step)")
                 step = whole(parts[2] if len(parts) > 2 else "0")
                 if step is None:
-                    raise log.error(f"{metric}:{number}: step '{parts[2]:.40}' is no whole number from 0 on")
+                    raise log.error(f"{metric}:{number}: step '{parts[2]:.40}' is not a whole number from 0 on")
                 log.put(step, {metric: parts[1]}, run=name, line=number, alone=True)
         if len(runs) == 1:
             log.settings = {key: text.strip() for key, text in _texts(os.path.join(run, "params")).items()}

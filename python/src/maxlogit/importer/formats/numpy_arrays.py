@@ -63,7 +63,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         raise log.error(f"no array [steps] called {log.step}")
     steps = arrays.pop(step) if step else None
     for wrong in () if steps is None else steps[~((steps >= 0) & (steps == np.floor(steps)) & (steps <= 1e15))]:
-        raise log.error(f"{step}: {wrong:g} is no whole number from 0 on")
+        raise log.error(f"{step}: {wrong:g} is not a whole number from 0 on")
     log.step_found = step or "(rows, from 0 on)"
     for name, array in arrays.items():
         if not array.ndim:
