@@ -1,5 +1,5 @@
-/* ops_front.c - the front: each op_NAME records the forward call, whose shapes are checked there (shapes.c), and leaves a
-   backward step with what it needs */
+/* ops_front.c - the front: each op_NAME records the forward call, whose shapes are then checked (shapes.c), and leaves
+   a backward step with its arguments */
 #include "numerics/number_format.h"
 #include "numerics/ops_front.h"
 #include <math.h>

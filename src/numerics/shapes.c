@@ -1,6 +1,6 @@
 /* shapes.c - the shapes that each operation demands of its arguments
-   They are compared once, when a call is recorded: kernels take them for granted, and a wrong one gives wrong numbers or
-   reads beside a tensor. An argument that is absent is not looked at: op_check demands those that may not be. */
+   They are compared once, when a call is recorded: kernels take them for granted, and a wrong one gives wrong numbers
+   or reads outside a tensor. An argument that is absent is not compared: op_check demands those that may not be. */
 #include "numerics/ops.h"
 #include "numerics/tensor.h"
 #include <stdio.h>
