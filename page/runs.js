@@ -134,9 +134,10 @@ function groups() {
   return shown
 }
 
-/* The house's colours (plots/style.gp), Okabe and Ito's, which differ for every eye; then lines of other dashes. */
+/* The colours of plots/style.gp in its order, so that a run has one colour in figures and pages; beyond them, other dashes. */
 const known = {adam: "#D55E00", adamclip: "#E69F00", muon: "#0072B2", muonclip: "#56B4E9"}
-const spare = ["#009E73", "#CC79A7", "ink", "#0072B2", "#D55E00", "#E69F00", "#56B4E9"]
+const spare = ["#009E73", "#CC79A7", "ink", "#8C6D31", "#7A5195", "#6B8E23", "#A0A0A0", "#00A5B5", "#B22222", "#4B4BC8", "#1B5E20", "#F06292",
+  "#5D4037", "#9E9D24", "#37474F", "#FF8A65"]
 function paint(all, by) {
   const used = new Map()
   let spares = 0

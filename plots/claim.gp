@@ -16,7 +16,7 @@ below = 1.0 * values_height / height               # the share of the figure tha
 if (drawn_curves) {
   set lmargin at screen 0.13; set rmargin at screen 0.965
   set bmargin at screen below + 46.0 / height; set tmargin at screen 1 - 18.0 / height
-  set xrange [0:last_step]; set xtics tic_of_steps(last_step)
+  eval axis_of_steps(last_step, 1)
   if (log_y) {
     bottom = log10(curve_low / 1.3); top = log10(curve_high * 1.3)
     set logscale y; set yrange [10**bottom:10**top]
@@ -52,10 +52,10 @@ if (log_y) {
 set yrange [groups+0.6:0.4]
 unset ytics; set border 1
 set xlabel metric.(log_y ? "  (log scale)" : "") offset 0,0.3 noenhanced
-do for [g=1:groups] { set label 10+g name(g) at screen 0.345,first g right tc rgb colour[g] font (strlen(name(g)) > 32 ? ",10" : ",12") noenhanced }
+do for [g=1:groups] { set label 10+g name(g) at screen 0.345,first g right tc rgb ink font (strlen(name(g)) > 32 ? ",10" : ",12") noenhanced }
 if (has_level) {
   set arrow 1 from first level,graph 0 to first level,graph 1 nohead lc rgb faint dt (8,6) lw 1 back
-  set label 1 sprintf("%.4g", level) at first level,graph 1 offset 0,0.4 center tc rgb faint font ",11" noenhanced
+  set label 1 sprintf("%.4g", level) at first level,graph 1 offset 0,0.4 center tc rgb soft font ",11" noenhanced
 }
 array edge_low[groups]; array edge_high[groups]
 x_low = log_y ? value_low / value_room : value_low - value_room; x_high = log_y ? value_high * value_room : value_high + value_room

@@ -30,7 +30,7 @@ if (text_term) {
 
 set lmargin at screen x_of(105); set rmargin at screen groups > 1 ? edge_beside(0.86) : narrow ? 1 - 14.0 / width : 0.92
 set bmargin at screen y_of(height - 68); set tmargin at screen y_of(top)
-set xtics 0,tic_of_steps(last_of_all),last_of_all
+eval axis_of_steps(last_of_all, 1)
 set xlabel "training step" offset 0,0.2
 set ylabel y_name offset 0.4,0 noenhanced
 if (ratio > 0 && (top_y - bottom) / log(10) < 3.5) {
@@ -44,7 +44,7 @@ if (!narrow) {
   gap = (top_y - bottom) * 0.045; low_end = bottom; high_end = top_y
   load plots."/spread.gp"
   do for [g=1:groups] {
-    set label 10+g name(g) at graph 1.01,first back(at[g]) left tc rgb colour[g] font ",12" noenhanced
+    set label 10+g name(g) at graph 1.01,first back(at[g]) left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
   }
 }
 inside(y) = clamp(y, y_low, y_high)

@@ -11,8 +11,9 @@ if (top_y < bottom + 0.5) { top_y = bottom + 0.5 }
 y_low = 10**bottom; y_high = 10**top_y
 legend = 1
 panel_height = 172; body = panel_height * down + 36
+has_tau = tau == tau && log10(tau) > bottom && log10(tau) < top_y
 subtitle = sprintf("Line: %s%s%s", over_seeds("geometric mean"), \
-    most_seeds > 1 ? "; band: 95 % interval (Student's t on logarithms)." : ".", cut_text(y_low, y_high))
+    most_seeds > 1 ? "; band: 95 % interval (Student's t on logarithms)." : ".", dashes_text.(across > 4 && has_tau ? " Thin line: ".tau_name."." : "").cut_text(y_low, y_high))
 if (text_term) { rows = 3 + 13 * down; legend = 0 }
 load plots."/page.gp"
 panel_height = (body - 36.0) / down
@@ -34,8 +35,9 @@ if (text_term) {
 }
 
 set multiplot
+digits = strlen(sprintf("%d", int(last_of_all)))
 left = 74; space = 16
-panel_width = (width - 16.0 - left - space * (across - 1)) / across
+panel_width = (width - 16.0 - 4 * digits - left - space * (across - 1)) / across
 set format y decades_format; set mytics 10
 decades = top_y - bottom
 set ytics 10**(decades > 4 ? 2 : 1) font ",11"
@@ -44,10 +46,9 @@ if (decades < 2) {
   label_format = "%g"; set ytics () font ",11"
   do for [e=-6:9] { do for [t in tics_of(decades)] { set ytics add (t * 10.0**e) } }
 }
-step_tics = tic_of_steps(last_of_all) * (panel_width < 260 ? (panel_width < 140 ? 5 : 2) : 1)
-digits = strlen(sprintf("%d", int(last_of_all)))
-if (last_of_all / step_tics * (digits + 1) * 7 > panel_width) { step_tics = 2 * step_tics }  # labels would touch
-set xtics 0,step_tics,0.95*last_of_all font ",11"
+sparser = panel_width < 260 ? (panel_width < 140 ? 5 : 2) : 1
+if (last_of_all / tic_of_steps(last_of_all) / sparser * (digits + 1) * 7 > panel_width) { sparser = 2 * sparser }  # labels would touch
+eval axis_of_steps(last_of_all, sparser); set xtics font ",11"
 inside(y) = clamp(y, y_low, y_high)
 do for [p=1:panels] {
   c = (p - 1) % across; r = (p - 1) / across
@@ -56,11 +57,12 @@ do for [p=1:panels] {
   set tmargin at screen y_of(top + panel_height * r + 22)
   set bmargin at screen y_of(top + panel_height * (r + 1) - 20)
   set label 1 panel_name[p] at graph 0,1 offset 0,0.5 font ",11" tc rgb "#444444"   # above: curves would strike it through
-  if (tau == tau && log10(tau) > bottom && log10(tau) < top_y) {
+  if (has_tau) {
     set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb "#AAAAAA" dt (8,6) lw 0.8 back
-    if (p == 1) { set label 2 tau_name at graph 1,graph 1 offset 0,0.5 right font ",11" tc rgb faint noenhanced }
+    if (p == 1 && across <= 4) { set label 2 tau_name at graph 1,graph 1 offset 0,0.5 right font ",11" tc rgb soft noenhanced }
   }
   if (c == 0) { set format y label_format } else { set format y "" }
+  eval no_zero(c)
   if (p + across > panels) { set format x "%g" } else { set format x "" }
   plot for [g=1:groups] $data index g-1 using 1:(foot(column(3*p+1), column(3*p+2))):(inside(column(3*p+2))) \
            with filledcurves fc rgb band(g) notitle, \

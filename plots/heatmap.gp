@@ -35,7 +35,7 @@ do for [g=1:groups] {
   set tmargin at screen y_of(top + 14 + (g - 1) * (strip + 36))
   set bmargin at screen y_of(top + 14 + (g - 1) * (strip + 36) + strip)
   set label 1 sprintf("%s, seed %d", name(g), first_seed[g]) at graph 0,1 offset 0,0.6 font ",12" \
-      tc rgb colour[g] noenhanced
+      tc rgb ink noenhanced
   do for [h=heads:heads_all-1:heads] {              # between layers
     set arrow 10+h from graph 0,first h-0.5 to graph 1,first h-0.5 nohead lc rgb "white" lw 1.2 front
   }

@@ -10,7 +10,7 @@ if (top_y < bottom + 0.5) { top_y = bottom + 0.5 }
 y_low = 10**bottom; y_high = 10**top_y
 body = narrow ? 360 : 540; legend = narrow
 subtitle = sprintf("Line: %s%s%s", over_seeds("geometric mean"), \
-    most_seeds > 1 ? "; band: 95 % interval of the mean (Student's t on logarithms)." : ".", cut_text(y_low, y_high))
+    most_seeds > 1 ? "; band: 95 % interval of the mean (Student's t on logarithms)." : ".", dashes_text.cut_text(y_low, y_high))
 load plots."/page.gp"
 set yrange [y_low:y_high]
 set xrange [0:last_of_all]
@@ -34,13 +34,13 @@ if (top_y - bottom < 3.5) {                        # few decades: more, and as p
     set ytics add (sprintf("%g", t * 10.0**e) t * 10.0**e)
   } }
 }
-set xtics 0,tic_of_steps(last_of_all),last_of_all
+eval axis_of_steps(last_of_all, 1)
 set xlabel "training step" offset 0,0.4
 set ylabel narrow ? "max logit  (log scale)" : "max logit, largest head  (softmax input, log scale)" offset 0.6,0
 ends = groups
 if (tau == tau && log10(tau) > bottom && log10(tau) < top_y) {
   set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb faint dt (8,6) lw 1 back
-  if (narrow) { set label 1 tau_name at graph 0.98,first tau offset 0,0.5 right font ",11" tc rgb faint noenhanced }
+  if (narrow) { set label 1 tau_name at graph 0.98,first tau offset 0,0.5 right font ",11" tc rgb soft noenhanced }
   ends = groups + 1
 }
 if (!narrow) {
@@ -50,10 +50,10 @@ if (!narrow) {
   gap = (top_y - bottom) * 0.042; low_end = bottom; high_end = top_y
   load plots."/spread.gp"
   if (ends > groups) {
-    set label 1 tau_name at graph 1.01,first (10**at[ends]) left tc rgb faint font ",12" noenhanced
+    set label 1 tau_name at graph 1.01,first (10**at[ends]) left tc rgb soft font ",12" noenhanced
   }
   do for [g=1:groups] {
-    set label 10+g name(g) at graph 1.01,first (10**at[g]) left tc rgb colour[g] font ",12" noenhanced
+    set label 10+g name(g) at graph 1.01,first (10**at[g]) left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
   }
 }
 inside(y) = clamp(y, y_low, y_high)

@@ -19,7 +19,7 @@ each = narrow ? 240 : 430                            # of the panels, tics inclu
 body = narrow && has_val ? 3 * each : each
 subtitle = sprintf("Line: %s%s%s", over_seeds("mean"), most_seeds > 1 ? \
     "; band and bar: 95 % interval of the mean (Student's t); small dots: ".one_is."s." : "; dot: that ".one_is.".", \
-    is_cut ? marks_text : "")
+    dashes_text.(is_cut ? marks_text : ""))
 load plots."/page.gp"
 each = narrow && has_val ? body / 3.0 : body
 set xrange [0:last_of_all]
@@ -37,7 +37,7 @@ if (text_term) {
 set multiplot
 set xlabel "training step" offset 0,0.4
 set yrange [y_low:y_high]
-set xtics 0,tic_of_steps(last_of_all),0.95*last_of_all
+eval axis_of_steps(last_of_all, 1)
 inside(y) = clamp(y, y_low, y_high)
 
 # columns of panels, or rows of a narrow page: A and B share an axis, C has its own and the names at its right
@@ -56,7 +56,7 @@ set label 1 bin_steps > 1 ? sprintf("training, mean of %d recorded steps", bin_s
 if (loss_floor == loss_floor && loss_floor > y_low && loss_floor < y_high) {
   set arrow 1 from graph 0,first loss_floor to graph 1,first loss_floor nohead lc rgb faint dt (8,6) lw 1 back
   set label 2 "entropy rate of the data" at graph 0.99,first loss_floor offset 0,(narrow ? 0.6 : -0.6) right font ",11" \
-      tc rgb faint
+      tc rgb soft
 }
 if (!has_val && !narrow) {
   ends = groups; array end[ends]
@@ -64,7 +64,7 @@ if (!has_val && !narrow) {
   low_end = log_y ? log10(y_low) : y_low; high_end = log_y ? log10(y_high) : y_high; gap = (high_end - low_end) * 0.05
   load plots."/spread.gp"
   do for [g=1:groups] {
-    set label 20+g name(g) at graph 1.01,first (log_y ? 10**at[g] : at[g]) left tc rgb colour[g] font ",12" noenhanced
+    set label 20+g name(g) at graph 1.01,first (log_y ? 10**at[g] : at[g]) left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
   }
 }
 plot for [g=1:groups] $train index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
@@ -108,13 +108,13 @@ if (has_val) {
   }
   set label 1 "last validation loss" at graph 0,1 offset 0,0.7 font ",12" tc rgb "#444444"
   if (!narrow) {
-    gap = (final_most - final_least) * 0.045
+    gap = (final_most - final_least) * 0.055
     low_end = final_least; high_end = final_most
     ends = groups; array end[ends]
     do for [g=1:groups] { end[g] = final_mean[g] }
     load plots."/spread.gp"
     do for [g=1:groups] {
-      set label 20+g name(g) at graph 1,first at[g] offset 0.8,0 left font ",12" tc rgb colour[g] noenhanced
+      set label 20+g name(g) at graph 1.06,first at[g] left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
     }
   }
   ended(g) = final_mean[g] == final_mean[g]

@@ -59,7 +59,7 @@ do for [g=1:groups] {
   set tmargin at screen y_of(panel_top); set bmargin at screen y_of(panel_top + panel_high)
   set xlabel x_name offset 0,0.3 noenhanced
   if ((g - 1) % across == 0) { set ylabel y_name offset 0.4,0 noenhanced } else { unset ylabel }
-  if (groups > 1) { set label 1 name(g) at graph 0,1 offset 0,0.6 font ",12" tc rgb colour[g] noenhanced }
+  if (groups > 1) { set label 1 name(g) at graph 0,1 offset 0,0.6 font ",12" tc rgb ink noenhanced }
   if (g == 1) {
     bar = clamp(panel_high, 90, 420)
     set colorbox user origin x_of(left + across * wide_each - 68),y_of(panel_top + bar) size x_of(13),1.0*bar/height noborder

@@ -55,6 +55,6 @@ if (!text_term) {
   if (legend) { do for [g=1:groups] {
     set arrow 150+g from screen x_of(legend_x[g]),y_of(legend_y[g]) to screen x_of(legend_x[g]+30),y_of(legend_y[g]) \
         nohead lw 2.2 dt dash(g) lc rgb colour[g]
-    set label 150+g name(g) at screen x_of(legend_x[g]+37),y_of(legend_y[g]) font ",12" tc rgb colour[g] noenhanced
+    set label 150+g name(g) at screen x_of(legend_x[g]+37),y_of(legend_y[g]) font ",12" tc rgb ink noenhanced
   } }
 }

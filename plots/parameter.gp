@@ -25,7 +25,7 @@ body = narrow ? 380 : 540; legend = narrow
 subtitle = (times ? "Line: median (Kaplan and Meier), runs that never got there counted; circles: runs that did." : \
     most_seeds == 1 ? "Dot: that run." : \
     sprintf("Line: %smean; bar: 95 %% interval (Student's t%s); circles: runs; ×: at least one diverged or blew up.", \
-            log_y ? "geometric " : "", log_y ? " on logarithms" : "")).cut_text(y_low, y_high)
+            log_y ? "geometric " : "", log_y ? " on logarithms" : "")).dashes_text.cut_text(y_low, y_high)
 load plots."/page.gp"
 
 if (text_term) {
@@ -56,7 +56,7 @@ do for [g=1:groups] { end[g] = last[g] == last[g] ? (log_y ? log10(last[g]) : la
 gap = (top_y - bottom) * 0.042; low_end = bottom; high_end = top_y
 load plots."/spread.gp"
 if (!narrow) { do for [g=1:groups] {
-  set label 10+g name(g).not_reached(g) at graph 1.01,first (log_y ? 10**at[g] : at[g]) left tc rgb colour[g] font ",12" noenhanced
+  set label 10+g name(g).not_reached(g) at graph 1.01,first (log_y ? 10**at[g] : at[g]) left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
 } }
 inside(y) = y == y ? clamp(y, y_low, y_high) : NaN
 set errorbars 0                                    # a cap would say that the interval ends there

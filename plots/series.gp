@@ -21,7 +21,7 @@ do for [p=1:panels] {
 }
 subtitle = sprintf("Line: %s%s%s", over_seeds(some_log && some_linear ? "mean (geometric on a log axis)" : \
     some_log ? "geometric mean" : "mean"), \
-    most_seeds > 1 ? "; band: 95 % interval of the mean (Student's t)." : ".", is_cut ? marks_text : "")
+    most_seeds > 1 ? "; band: 95 % interval of the mean (Student's t)." : ".", dashes_text.(is_cut ? marks_text : ""))
 if (text_term) { legend = 0 }
 load plots."/page.gp"
 set xrange [0:last_of_all]
@@ -51,7 +51,7 @@ do for [p=1:panels] {
   set tmargin at screen y_of(top + each * r + (panels > 1 ? 26 : 0))
   set bmargin at screen y_of(top + each * (r + 1) - 64)
   set yrange [y_low[p]:y_high[p]]
-  set xtics 0,tic_of_steps(last_of_all)*(across > 1 && panel_width < 380 ? 2 : 1),last_of_all font ",11"
+  eval axis_of_steps(last_of_all, across > 1 && panel_width < 380 ? 2 : 1); set xtics font ",11"
   set ytics autofreq font ",11"
   if (log_y[p] > 0) {
     set logscale y
@@ -72,7 +72,7 @@ do for [p=1:panels] {
     do for [g=1:groups] { end[g] = last[g] == last[g] ? (log_y[p] > 0 ? log10(last[g]) : last[g]) : high_end }
     load plots."/spread.gp"
     do for [g=1:groups] {
-      set label 20+g name(g) at graph 1.01,first (log_y[p] > 0 ? 10**at[g] : at[g]) left tc rgb colour[g] font ",12" noenhanced
+      set label 20+g name(g) at graph 1.01,first (log_y[p] > 0 ? 10**at[g] : at[g]) left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
     }
   }
   inside(y) = clamp(y, y_low[p], y_high[p])

@@ -11,7 +11,7 @@ each = narrow ? 150 : 224; below = narrow ? 82 : 104; body = 3 * each + below
 is_cut = 0
 do for [m=1:3] { if (all_low[m] < low[m] || all_high[m] > high[m]) { is_cut = 1 } }
 subtitle = sprintf("Line: %s of the mean over the tensors of a kind%s%s", over_seeds("mean"), \
-    most_seeds > 1 ? "; band: 95 % interval (Student's t)." : ".", is_cut ? marks_text : "")
+    most_seeds > 1 ? "; band: 95 % interval (Student's t)." : ".", dashes_text.(is_cut ? marks_text : ""))
 load plots."/page.gp"
 each = (body - below * 1.0) / 3; top_edge = top + (narrow ? 24 : 46)
 short(name) = name eq "queries and keys" ? "q, k" : name eq "values and output" ? "v, o" : \
@@ -21,13 +21,14 @@ array measure[3] = ["spectral norm", "SVD entropy", "stable rank"]
 set multiplot
 set xrange [0:last_of_all]
 left = 96; space = 16
-panel_width = (width - 18.0 - left - space * (panels - 1)) / panels
-set xtics 0,tic_of_steps(last_of_all)*(panel_width < 140 ? 4 : panel_width < 240 ? 2 : 1),0.95*last_of_all font ",11"
+panel_width = (width - 30.0 - left - space * (panels - 1)) / panels
+eval axis_of_steps(last_of_all, panel_width < 140 ? 4 : panel_width < 240 ? 2 : 1); set xtics font ",11"
 set ytics font ",11"
 do for [m=1:3] {
   set yrange [low[m]:high[m]]
   inside(y) = clamp(y, low[m], high[m])
   do for [p=1:panels] {
+    eval no_zero(p - 1)
     set lmargin at screen x_of(left + (panel_width + space) * (p - 1))
     set rmargin at screen x_of(left + (panel_width + space) * (p - 1) + panel_width)
     set tmargin at screen y_of(top_edge + each * (m - 1))

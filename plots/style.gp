@@ -12,7 +12,7 @@
 #   rest[g]       what else tells it from others (" lr=0.01"), or empty
 #   note[g]       how many of its runs failed or have not finished (" (1 of 3 diverged)"), or empty
 #   shade[g]      where groups of a kind differ in one number alone: their place by it, from 0 to 1; else NaN
-#   clipped[g]    1 where a stabiliser is on: drawn solid; the others are dashed
+#   clipped[g]    1 where a stabilizer is on: drawn solid; the others are dashed where a figure has both
 #   seeds[g]      number of runs that are drawn: not those that failed, unless all did
 #   one_is        "run" where those of a group differ in more than their seed; else, and where it is missing, "seed"
 # `maxlogit plot --script` prints all of it, data included, for a figure of your own.
@@ -92,8 +92,12 @@ kind_name(g) = known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]
 full_name(g) = one_kind ? substr(rest[g], 2, strlen(rest[g])) : kind_name(g).rest[g]
 room_of(g) = 38 - strlen(note[g])
 name(g) = (strlen(full_name(g)) > room_of(g) ? full_name(g)[1:room_of(g)-1]."…" : full_name(g)).note[g]
+# dashes have one meaning, and none where all groups are alike
 set dashtype 11 (14,7)
-dash(g) = clipped[g] ? 1 : 11
+with_cure = sum [g=1:groups] (clipped[g] > 0)
+has_dashes = with_cure > 0 && with_cure < groups
+dash(g) = has_dashes && !clipped[g] ? 11 : 1
+dashes_text = has_dashes && !text_term ? " Dashed: no stabilizer." : ""
 
 # filledcurves may run over the frame, so bands are clamped by the figure's inside(y). foot, the lower edge, is NaN where
 # the whole band lies outside: clamped, it would lead to the next row as a wedge. Triangles at the edge, at most 40 on an
@@ -109,7 +113,7 @@ cut_text(low_, high_) = all_low < low_ || all_high > high_ ? marks_text : ""
 # the longest name, and the right edge (screen) that leaves room for it beside the curves
 longest = 0
 do for [g=1:groups] { if (strlen(name(g)) > longest) { longest = strlen(name(g)) } }
-edge_beside(most) = narrow ? 1 - 14.0 / width : clamp(1 - (30 + 9.2 * longest) / width, 0.6, most)
+edge_beside(most) = narrow ? 1 - 14.0 / width : clamp(1 - (44 + 9.2 * longest) / width, 0.6, most)
 
 # "3 seeds", or "2 to 3 seeds" where groups differ
 if (!exists("one_is")) one_is = "seed"
@@ -136,5 +140,11 @@ power_below(x) = 10.0**floor(log10(x))
 tic_step(length) = power_below(length) * (length / power_below(length) < 2 ? 0.5 : length / power_below(length) < 5 ? 1 : 2)
 # and of an axis of training steps from 0: at most ten tics, none beside its end
 tic_of_steps(length) = length < 10 ? 1 : power_below(length / 2.0) * (length / power_below(length / 2.0) > 5 ? 2 : 1)
+# Such an axis, with a tic in so many of these steps. It ends with a tic: at a round number where that is near, as it is of
+# steps counted from 0, else where the curves end.
+end_of(length, step) = ceil(length * 1.0 / step) * step - length <= 0.02 * length ? ceil(length * 1.0 / step) * step : length
+axis_with(step, end) = sprintf("set xrange [0:%.10g]; set xtics 0,%.10g,%.10g; set xtics add (%.10g)", end, step, end - 0.6 * step, end)
+axis_of_steps(length, sparser) = axis_with(tic_of_steps(length) * sparser, end_of(length, tic_of_steps(length)))
+no_zero(c) = c > 0 ? "set xtics add ('' 0)" : "set xtics add (0)"    # beside the last number of the panel at the left
 # a log axis of few decades has also 2 and 5, or 3, times a power of ten, and more within one
 tics_of(decades) = decades < 0.4 ? "1 1.2 1.4 1.6 1.8 2 2.5 3 3.5 4 5 6 7 8 9" : decades < 0.8 ? "1 1.5 2 3 4 5 7" : decades < 1.5 ? "1 2 5" : decades < 3.5 ? "1 3" : "1"

@@ -50,10 +50,10 @@ do for [k=1:keys] {
     if (best_x[i] == best_x[i]) {
       set arrow i from first best_x[i],first bottom to first best_x[i],first best_y[i] nohead dt (3,5) lw 1 lc rgb colour[g]
       set label 200+g sprintf("%g", best_x[i]) at first best_x[i],first level(0.03 + 0.045 * ((g - 1) % 4)) offset 0.6,0 left \
-          font ",11" tc rgb colour[g] noenhanced
+          font ",11" tc rgb ink noenhanced
     } else { unset label 200+g }
     if (k == keys && !narrow) {
-      set label 300+g name(g) at graph 1.03,graph 0.95 - 0.06 * (g - 1) left font ",12" tc rgb colour[g] noenhanced
+      set label 300+g name(g) at graph 1.03,graph 0.95 - 0.06 * (g - 1) left offset 1,0 tc rgb ink font ",12" noenhanced point pt 5 ps 1 lc rgb colour[g]
     }
   }
   do for [c=1:crosses] {

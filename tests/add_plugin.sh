@@ -1,7 +1,7 @@
 #!/bin/bash
-# The developer guide's examples of a new optimizer and a new observable: one file and one row each in a copy of the sources. They must
-# be listed, explained, trained with and recorded, and resumable. The copy is built --without-mpi, which is told, and computes
-# what the program here does.
+# The developer guide's examples of a new optimizer, stabilizer and observable: one file and one row each in a copy of the
+# sources. They must be listed, explained, trained with and recorded, and resumable. The copy is built --without-mpi, which
+# is told, and computes what the program here does.
 set -e
 src=${top_srcdir:-.}
 command -v automake >/dev/null 2>&1 || { echo "no automake here"; exit 77; }
@@ -22,7 +22,8 @@ find "$to" -name '*.o' -delete
 find "$to" -name .deps -prune -exec rm -r {} + # they know what a first build has to find out
 cd "$to"
 observable=src/observe/observables/output.c
-for f in "$file" $observable; do
+stabilizer=src/training/stabilizers/norm_cap.c
+for f in "$file" $observable $stabilizer; do
   awk -v file="$f" 'index($0, "<!-- " file " -->") { found = 1 } /^```/ && inside { exit }
     inside { print } /^```c/ && found { inside = 1 }' doc/developer.md >"$f"
   [ "$(wc -l <"$f")" -gt 20 ] || { echo "doc/developer.md has no example for $f"; exit 1; }
@@ -46,7 +47,7 @@ static void after_step(struct stabilizer_context *c, struct program *p)
 const struct stabilizer stabilizer_counts = {
   .name = "counts", .help = "how many numbers tensors have", .emits = emits, .after_step = after_step};
 END
-sed -i 's,^stabilizers = ,&src/training/stabilizers/counts.c ,' src/training/stabilizers/list.am
+sed -i "s,^stabilizers = ,&$stabilizer src/training/stabilizers/counts.c ," src/training/stabilizers/list.am
 rm -f src/plugins.def src/build.h
 { autoreconf -i && ./configure -q --without-mpi --prefix="$to/away" CFLAGS='-O0 -Wall -Werror' && make -j2 maxlogit; } >log 2>&1 || { tail -n 30 log; exit 1; }
 ./maxlogit list optimizer | grep '^  nsgd '
@@ -76,6 +77,24 @@ done
 paste out1.txt out4.txt | awk '{ d = $2 / $4 - 1; n++ } $2 < 0.05 || $2 > 20 || d * d > 1e-6 { print; bad = 1 } END { exit bad || n != 6 }'
 ./maxlogit export whole.h5 output/rms 2>/dev/null && { echo "recorded though nobody asked"; exit 1; }
 
+# the stabilizer: no factor where the limit is far above the norms; at a half of them the first step halves them, a later one
+# cuts off a step's growth alone, and each factor below 1 is a clip
+./maxlogit list stabilizer | grep '^  norm_cap '
+run="model.layers=2 model.width=16 model.heads=2 train.batch=2 train.warmup=2 stabilizers=norm_cap"
+for limit in 1000 2; do
+  # shellcheck disable=SC2086
+  ./maxlogit run -q $run norm_cap.limit=$limit train.steps=6 record.spectra_every=1 record.path=cap$limit.h5
+  ./maxlogit export cap$limit.h5 norm_cap/gamma | grep -v '^#' >cap$limit.txt
+done
+awk '$2 != 1 || $3 != 1 { bad = 1 } END { exit bad || NR != 6 }' cap1000.txt
+awk '{ for (i = 2; i <= 3; i++) if (NR == 1 ? $i < 0.3 || $i > 0.7 : $i < 0.8 || $i > 1) bad = 1 } END { exit bad || NR != 6 }' cap2.txt
+clips=$(awk '{ n += ($2 < 1) + ($3 < 1) } END { print n }' cap2.txt)
+./maxlogit show --json --of=clips cap2.h5 | grep -q "\"clips\": $clips\b" || { cat cap2.txt; ./maxlogit show --json --of=clips cap2.h5; exit 1; }
+# shellcheck disable=SC2086
+./maxlogit run -q $run norm_cap.limit=2 train.steps=3 record.spectra_every=1 record.path=cap.h5
+./maxlogit resume -q cap.h5 train.steps=6
+./maxlogit export cap.h5 norm_cap/gamma | grep -v '^#' | cmp - cap2.txt
+
 # without MPI
 grep '^  MPI  *no module, every run has one rank: not asked for (--without-mpi)$' log
 [ ! -e maxlogit_mpi.so ] || { echo "a module of MPI was built though nobody wants it"; exit 1; }
@@ -97,4 +116,4 @@ for rank in 0 1; do # as a launcher starts them: refused, once
   [ $status = 2 ] && [ ! -e ranks.h5 ] && [ "$(grep -c 'started 2 ranks: no MPI module was built' log)" = $((1 - rank)) ] ||
     { echo "rank $rank without MPI: exit $status"; cat log; exit 1; }
 done
-echo "one file and one row: $file, $observable"
+echo "one file and one row: $file, $stabilizer, $observable"

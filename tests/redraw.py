@@ -999,12 +999,12 @@ def logits(groups, reduce):
     def expected(labels):
         order = [groups[label] for label in labels]
         bands = [band([table(r) for r in drawn(g)], True) for g in order]
-        low, high, all_low, all_high = axis_of(
-            [e for g, b in zip(order, bands) for e in entries_of(b, lambda row, g=g: sets_axis(order, g))], True
-        )
+        entries = [e for g, b in zip(order, bands) for e in entries_of(b, lambda row, g=g: sets_axis(order, g))]
+        low, high, all_low, all_high = axis_of(entries, True)
+        top = max((mean for counts, mean, *_ in entries if counts and 0 < mean < INF), default=NAN)
         steps = [row[0] for g, b in zip(order, bands) if sets_axis(order, g) for row in b]
         values = {
-            "low": max(low, high * 1e-6),
+            "low": max(low, top * 1e-6),
             "high": high,
             "all_low": all_low,
             "all_high": all_high,

@@ -12,7 +12,7 @@ set lmargin at screen 0.105; set rmargin at screen 0.79; set bmargin at screen 0
 set label 100 "{/:Bold Loss beyond the trained context, by cure for latent attention}" at screen 0.035,0.955 font ",16" tc rgb ink
 set label 101 "Point: a seed; line: the mean. Loss on the last quarter of the row. MLA, 8 heads, context 48, Muon, lr 0.03," \
     at screen 0.035,0.905 font ",11" tc rgb soft
-set label 102 "weight decay 0.1, 600 steps, {/Symbol t} = 30. RoPE as trained. 4x+50: after 50 further steps at four times the context." at screen 0.035,0.868 font ",11" tc rgb soft
+set label 102 "weight decay 0.1, 600 steps, {/Symbol t} = 30. RoPE as trained. Dashed, 4x+50: after 50 further steps at four times the context." at screen 0.035,0.868 font ",11" tc rgb soft
 set xrange [0.8:4.2]; set xtics ("1x" 1, "2x" 2, "4x" 3, "4x+50" 4); set xlabel "context, as a multiple of the trained one" offset 0,0.3
 set ylabel "loss  (nat per token)" offset 1,0
 array mean[24]
@@ -31,7 +31,7 @@ stats rows using 7 name "Y" nooutput
 stats rows using 5 name "X" nooutput
 gap = (Y_max - X_min) * 0.052
 do for [k=1:6] { i = order[k]; at[i] = mean[4*i]; if (k > 1 && at[i] < at[order[k-1]] + gap) { at[i] = at[order[k-1]] + gap } }
-do for [i=1:6] { set label 10+i shown[i] at first 4.23,at[i] left font ",12" tc rgb hue(i) }
+do for [i=1:6] { set label 10+i shown[i] at first 4.23,at[i] left offset 1,0 font ",12" tc rgb ink point pt 5 ps 1 lc rgb hue(i) }
 set print $means
 do for [i=1:6] {
   do for [c=1:4] { print sprintf("%d %g", c, mean[4*(i-1)+c]) }

@@ -30,7 +30,7 @@ unset logscale x; unset label 100; unset label 101; set datafile separator
 set lmargin at screen 0.55; set rmargin at screen 0.845
 set label 1 "for how long the sign of u_1^T dW v_1 has held, w_q and w_k" at graph 0,1.06 font ",13" tc rgb ink
 set xrange [0:*]; set yrange [*:*]; set format x "%g"; set xtics autofreq; set ytics autofreq scale 0.5 font ",12"; set format y "%g"
-set xlabel "step"; set ylabel "steps, times the sign" offset 1,0
+set xlabel "training step"; set ylabel "steps, times the sign" offset 1,0
 set key at screen 0.995,0.81 right top samplen 1.6 spacing 1.25 font ",11" title "{/=11 vectors × spectrum}"
 plot x with lines lw 1 lc rgb faint dt (2,4) title "one sign", \
      for [b=0:5] persistence index b using 1:2 with lines lw 2 lc rgb hue[b / 2 + 1] dt 2 - b % 2 \

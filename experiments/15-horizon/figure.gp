@@ -21,7 +21,7 @@ set lmargin at screen 0.055; set rmargin at screen 0.345
 set label 1 "max logit  [nat]" at graph 0,1.05 font ",13" tc rgb ink
 set logscale y; set ytics (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
 N = int(steps)
-set xrange [0:N]; set xlabel "step"; set xtics 0, N / 4
+set xrange [0:N]; set xlabel "training step"; set xtics 0, N / 4
 set key at graph 0.99,0.99 right top samplen 2 spacing 1.15 font ",11" maxrows 2
 plot for [b=0:3] curves index b using 1:3:4 with filledcurves fc rgb hue[b % 2 + 1] + 0xDD000000 notitle, \
      for [b=0:3] curves index b using 1:2 with lines lw 1.8 dt line(b) lc rgb hue[b % 2 + 1] title arm(b)

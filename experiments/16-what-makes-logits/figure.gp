@@ -54,8 +54,8 @@ set xlabel "predicted, median of the pairs"; set ylabel "measured growth of ln m
 set offsets graph 0.05, graph 0.2, graph 0.1, graph 0.1
 set arrow 2 from graph 0, first 0 to graph 1, first 0 nohead lc rgb faint lw 0.8
 set arrow 3 from first 0, graph 0 to first 0, graph 1 nohead lc rgb faint lw 0.8
-set label 2 "Muon's grow more" at graph 0.97,0.96 right font ",10.5" tc rgb hue[2]
-set label 3 "Adam's grow more" at graph 0.97,0.04 right font ",10.5" tc rgb hue[1]
+set label 2 "Muon's grow more" at graph 0.97,0.96 right font ",10.5" tc rgb ink
+set label 3 "Adam's grow more" at graph 0.97,0.04 right font ",10.5" tc rgb ink
 set label 4 "without a name: close to zero" at graph 0.97,0.09 right font ",9.5" tc rgb soft
 name(i) = strcol(1).(strcol(2) eq "tuned" ? "" : " ".strcol(2))
 side(i) = strcol(1) eq "fit" || (abs($4) < 0.35 && abs($3) < 0.5) ? 0 : ((-1.4 < $3 && $3 < -0.8) || $3 > 1.4 ? -1 : 1)

@@ -16,7 +16,7 @@ line(b) = b < 2 ? 1 : 11
 array who[2] = ["no decay", "decay 0.1"]
 set lmargin at screen 0.07; set rmargin at screen 0.48
 set label 1 "share of heads and steps that are clipped" at graph 0,1.05 font ",13" tc rgb ink
-set xrange [0:N]; set yrange [0:*]; set offsets graph 0, 0, graph 0.35, 0; set xlabel "step"; set xtics 0, N / 4
+set xrange [0:N]; set yrange [0:*]; set offsets graph 0, 0, graph 0.35, 0; set xlabel "training step"; set xtics 0, N / 4
 set key at graph 0.03,0.97 left top Left reverse samplen 2 font ",11"
 plot for [b=0:1] clips index b using 1:2 with lines lw 1.8 lc rgb hue[b + 1] title who[b + 1]
 unset label 100; unset label 101; set offsets

@@ -18,7 +18,7 @@ title_of(a) = a eq "adam" ? "Adam" : a eq "muon" ? "Muon" : a eq "muonclip" ? "M
 
 set lmargin at screen 0.05; set rmargin at screen 0.31
 set label 1 "every head of one run, max logit  [nat]" at graph 0,1.05 font ",13" tc rgb ink
-set xrange [0:N]; set yrange [0:*]; set xlabel "step"; set xtics 0, N / 4
+set xrange [0:N]; set yrange [0:*]; set xlabel "training step"; set xtics 0, N / 4
 set key at graph 0.03,0.97 left top Left reverse samplen 1.5 spacing 1.15 font ",11"
 plot for [b=0:2] for [c=2:9] heads index b using 1:c with lines lw 1.1 lc rgb hue(word("muon adam muonclip", b + 1)) \
     title (c == 2 ? title_of(word("muon adam muonclip", b + 1)) : "")

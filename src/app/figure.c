@@ -283,7 +283,7 @@ int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct 
   fprintf(f, "EOD\n");
   struct extent axis = spread_axis(&spread, 1);
   if (!(axis.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
-  axis.low = fmax(axis.low, axis.high * 1e-6);
+  axis.low = fmax(axis.low, spread.value.high * 1e-6); /* a wide interval hides no curve */
   spread_put(f, &spread, &axis);
   put_threshold(f, set);
   gnuplot_numbers(f, "last", last, set->groups);

@@ -151,7 +151,10 @@ static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, in
   markup_add(b, "<td class=\"n\">");
   if (s->other && x) add_element(b, "span class=\"of\"", s->name[second]);
   if (x) add_verdict(b, entry_verdict(x));
-  if (x && *claim_rates(c, rates)) add_element(b, "span class=\"soft\"", rates);
+  if (x && *claim_rates(c, rates)) {
+    markup_add(b, " ");
+    add_element(b, "span class=\"soft\"", rates);
+  }
   if (x && e.n) {
     int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* what a README tells has none */
     markup_add(b, "<br/>");

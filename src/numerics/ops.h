@@ -109,6 +109,8 @@ static inline struct tensor **op_tensor(const union op_args *args, int i)
 {
   return (struct tensor **)((char *)(size_t)args + 8 * i);
 }
+/* Do the arguments have the shapes that the operation demands (shapes.c)? */
+int op_check(enum op, const union op_args *, struct error *);
 /* Is it between ranks? Such calls are made in the order of recording, by the host where the device keeps calls. */
 int op_is_between_ranks(enum op);
 /* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise

@@ -1,23 +1,11 @@
-/* ops_front.h - what the checked front's functions share: shapes, and where gradients may be written */
+/* ops_front.h - what the checked front's functions share: where gradients may be written */
 #ifndef MAXLOGIT_NUMERICS_OPS_FRONT_H
 #define MAXLOGIT_NUMERICS_OPS_FRONT_H
 #include "numerics/program.h"
 
-#define SHAPES(condition, a, b) \
-  do { \
-    if (!(condition)) \
-      BUG("%s: %s [%ld,%ld] and %s [%ld,%ld] do not fit (%s)", __func__, (a)->name, (a)->rows, (a)->cols, \
-          (b)->name, (b)->rows, (b)->cols, #condition); \
-  } while (0)
-
 #define CALL(p, op, ...) program_call(p, OP_##op, &(struct op##_args){__VA_ARGS__})
 #define ON_BACKWARD(p, step, ...) \
   program_on_backward(p, step, &(struct step){__VA_ARGS__}, sizeof(struct step))
-
-static inline int is_vector(const struct tensor *t, long length)
-{
-  return t->rows * t->cols == length && (t->rows == 1 || t->ld == t->cols);
-}
 
 /* Of attention: what can be a score; where its statistics go. */
 void require_score(const struct attention_score *);

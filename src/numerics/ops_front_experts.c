@@ -27,7 +27,6 @@ struct routing op_route(struct program *p, struct tensor *logits, const struct r
   long n = logits->rows, experts = logits->cols, chosen = spec->active;
   REQUIRE(chosen > 0 && chosen <= experts && spec->groups > 0 && experts % spec->groups == 0);
   REQUIRE(spec->kept > 0 && spec->kept <= spec->groups && chosen <= experts / spec->groups * spec->kept);
-  if (spec->bias) SHAPES(is_vector(spec->bias, experts), logits, spec->bias);
   struct routing r = {program_temporary(p, n, experts, "scores"),
                       program_temporary(p, n, chosen, "gates"),
                       program_temporary_ints(p, n, chosen, "chosen"),
@@ -62,7 +61,6 @@ static void spread_step(struct program *p, const void *context)
 
 struct tensor *op_spread(struct program *p, struct tensor *x, const struct routing *r)
 {
-  SHAPES(r->place->rows == x->rows, x, r->place);
   struct tensor *y = program_temporary(p, x->rows * r->place->cols, x->cols, "rows by expert");
   CALL(p, dispatch_tokens, .y = y, .x = x, .order = r->order);
   program_flows(p, y, x);
@@ -97,10 +95,8 @@ struct tensor *op_expert_linear(struct program *p, struct tensor *x, struct tens
                                 const struct routing *r)
 {
   long experts = r->first->cols - 1, cols = w[0]->rows / experts;
-  SHAPES(x->rows == r->order->cols, x, r->order);
   struct tensor *y = program_temporary(p, x->rows, parts * cols, "of experts");
   for (int i = 0; i < parts; i++) {
-    SHAPES(w[i]->cols == x->cols && w[i]->rows == experts * cols, x, w[i]);
     CALL(p, expert_matmul, .y = program_view(p, y, i * cols, cols), .x = x, .w = w[i], .first = r->first,
          .tb = 1);
     program_flows(p, y, x);
@@ -137,8 +133,6 @@ static void combine_step(struct program *p, const void *context)
 struct tensor *op_combine(struct program *p, struct tensor *x, const struct routing *r,
                           struct tensor *residual)
 {
-  SHAPES(x->rows == r->order->cols, x, r->order);
-  SHAPES(residual->rows == r->place->rows && residual->cols == x->cols, x, residual);
   struct tensor *y = program_temporary(p, residual->rows, x->cols, "combined");
   CALL(p, copy, .y = y, .x = residual);
   CALL(p, combine_tokens, .y = y, .x = x, .gate = r->gate, .place = r->place, .add = 1);
@@ -168,7 +162,6 @@ static void balance_step(struct program *p, const void *context)
 struct tensor *op_balance(struct program *p, const struct routing *r, long batch, struct tensor *alpha,
                           double weight)
 {
-  REQUIRE(batch > 0 && r->score->rows % batch == 0);
   struct tensor *loss = program_temporary(p, 1, 1, "balance");
   struct tensor *share = program_temporary(p, batch, r->score->cols, "shares of experts");
   CALL(p, balance_loss, .loss = loss, .share = share, .score = r->score, .alpha = alpha,

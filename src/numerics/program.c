@@ -377,6 +377,8 @@ void program_call(struct program *p, enum op op, const void *args)
   const struct op_field *field = op_fields(op, &count);
   union op_args own;
   memcpy(&own, args, (size_t)count * 8);
+  struct error error = {0};
+  if (op_check(op, &own, &error) != STATUS_OK) BUG("%s", error.text);
   for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
     struct tensor **tensor = op_tensor(&own, i);
     if (p->device->shards) *tensor = sharded_argument(p, *tensor, op_field_is_written(field[i].kind));
@@ -387,9 +389,6 @@ void program_call(struct program *p, enum op op, const void *args)
   memcpy(&call->args, &own, (size_t)count * 8);
   for (int i = 0; i < count && field[i].kind < FIELD_SIZE; i++) {
     struct tensor *tensor = *op_tensor(&own, i);
-    if (!tensor && field[i].kind != FIELD_MAY && field[i].kind != FIELD_MAYADD &&
-        field[i].kind != FIELD_NUMBER)
-      BUG("%s: %s is missing", op_name(op), field[i].name);
     touch(p, tensor, field[i].kind);
     if (op_field_is_written(field[i].kind)) sharded_written(p, tensor);
   }

@@ -22,6 +22,18 @@ test "$(grep -c . "$dir/out")" -eq 10 || fail "plot does not say where the figur
 check_figures "$dir/all" "three groups"
 "$program" plot "$dir/muon-1.h5" -o "$dir/one" > /dev/null 2> "$dir/err" || fail "one run: $(cat "$dir/err")"
 check_figures "$dir/one" "one run"
+# dashes are explained where there are some, names are dark, the last number of the axis is where it ends
+for figure in logits heads loss spectra; do
+  grep -q 'Dashed: no stabilizer' "$dir/all/$figure.svg" || fail "$figure.svg: dashes have no meaning"
+  grep -q 'Dashed' "$dir/one/$figure.svg" && fail "$figure.svg of one run has no dashes"
+done
+last=$("$program" plot "$dir" --figure=logits --script | sed -n 's/^last_of_all = \([0-9]*\).*/\1/p')
+for figure in logits heads; do grep -q ">[ ]*$last<" "$dir/all/$figure.svg" || fail "$figure.svg has no number at $last"; done
+grep -B 1 '>Muon<' "$dir/all/logits.svg" | grep -q 'fill="rgb(17,17,17)"' || fail "logits.svg: a name is not dark"
+# a run has one colour in figures and pages
+colours() { sed "$@" | tr -c 'A-F0-9x#' '\n' | sed -n 's/^0x\(......\)$/\1/p; s/^#\(......\)$/\1/p' | grep -v 222222; }
+test "$(colours -n '/^spare_colour/,/"$/p' "$srcdir/plots/style.gp")" = "$(colours -n '/^const spare/,/\]/p' "$srcdir/page/runs.js")" ||
+  fail "pages and figures have other colours"
 
 # a threshold is drawn where all clip at the same one; a cell of the heat map is the largest of its steps
 "$program" plot --script --figure=logits "$dir/muonclip-1.h5" "$dir/adam-1.h5" | grep -q '^tau = 2.0$' || fail "no threshold"

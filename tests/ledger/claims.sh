@@ -190,6 +190,7 @@ if command -v gnuplot > /dev/null; then
   grep -qE '(src|href)="(http|/)' "$page" && fail "the page asks for something else"
   test "$(find "$dir/report" -type f | wc -l)" = 1 || fail "more than one file"
   grep -o ' id=["'"'"'][^"'"'"']*' "$page" | sort | uniq -d | grep -q . && fail "an id stands twice"
+  grep -qF '</span><span class="soft">' "$page" && fail "a verdict and its rates are one word"
   grep -q '<script' "$page" && fail "the page wants a script"
   # beside what a README tells, which has no runs, every link still leads somewhere
   claims C-17 -q sweep.dir="$dir/wide" model.width=8 --report "$dir/report-told" --beside "$dir/told.md" > /dev/null || fail "report beside a README"

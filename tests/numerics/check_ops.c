@@ -613,6 +613,114 @@ START_TEST(every_operation)
 }
 END_TEST
 
+#ifdef AT_LEVELS
+/* --- shapes, which are the same on all devices --- */
+
+enum size { ROWS = 1, COLS = 2, BOTH = 3 };
+
+/* Sizes that stand in one argument alone, which may have another, and numbers of heads or sequences, which need only
+   divide: in rows, in columns, or in both. */
+static int is_open(enum op op, const char *name, enum size size)
+{
+  static const struct {
+    enum op op;
+    enum size size;
+    const char *name;
+  } open[] = {{OP_gram, COLS, "a"},
+              {OP_gram, ROWS, "a"},
+              {OP_newton_schulz, BOTH, "x"},
+              {OP_newton_schulz, BOTH, "work"},
+              {OP_newton_schulz, BOTH, "place"},
+              {OP_newton_schulz, ROWS, "coefficients"},
+              {OP_add_bias, ROWS, "y"},
+              {OP_sum_rows, ROWS, "x"},
+              {OP_embed_forward, ROWS, "w"},
+              {OP_embed_backward, ROWS, "dw"},
+              {OP_rope, ROWS, "table"},
+              {OP_cross_entropy, COLS, "logits"},
+              {OP_token_loss, COLS, "logits"},
+              {OP_attention_forward, COLS, "ml"},
+              {OP_attention_backward, COLS, "ml"},
+              {OP_sink, COLS, "ml"},
+              {OP_sink_backward, COLS, "ml"},
+              {OP_sink, COLS, "o"},
+              {OP_sink, COLS, "b"},
+              {OP_ssmax_scale, COLS, "s"},
+              {OP_sort_choices, COLS, "first"},
+              {OP_balance_loss, ROWS, "score"},
+              {OP_balance_loss, ROWS, "share"},
+              {OP_balance_loss_backward, ROWS, "share"},
+              {OP_fill, BOTH, "y"},
+              {OP_scale, BOTH, "y"},
+              {OP_norm, BOTH, "x"},
+              {OP_normalise, BOTH, "y"},
+              {OP_max_abs, BOTH, "x"},
+              {OP_power, BOTH, "y"},
+              {OP_all_finite, BOTH, "x"},
+              {OP_gather, BOTH, "x"},
+              {OP_reduce, BOTH, "x"},
+              {OP_reduce, BOTH, "member"},
+              {OP_row_moment, COLS, "x"},
+              {OP_accumulate_pairs, COLS, "largest"},
+              {OP_scale_segments, BOTH, "x"},
+              {OP_norm_segments, BOTH, "x"},
+              {OP_all_reduce_sum, BOTH, "y"},
+              {OP_all_reduce_max, BOTH, "y"},
+              {OP_all_gather, COLS, "y"},
+              {OP_all_gather, BOTH, "x"},
+              {OP_reduce_scatter, COLS, "x"},
+              {OP_reduce_scatter, BOTH, "y"}};
+  for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+    if (open[i].op == op && open[i].size & size && !strcmp(open[i].name, name)) return 1;
+  return 0;
+}
+
+/* The call with this argument changed is refused, in words that name it. */
+static void refused(enum op op, const struct made *m, int field, struct tensor changed, int open,
+                    const char *how)
+{
+  int count;
+  const char *name = op_fields(op, &count)[field].name;
+  union op_args args = m->args;
+  struct error e = {0};
+  char begin[80];
+  *op_tensor(&args, field) = &changed;
+  int status = op_check(op, &args, &e);
+  if (open) return;
+  DEMAND(status, "%s with %s of %s is taken:%s", op_name(op), how, name, call_in_words(op, &args));
+  snprintf(begin, sizeof begin, "%s: ", op_name(op));
+  DEMAND(!strncmp(e.text, begin, strlen(begin)) && strstr(e.text, " must be "), "%s", e.text);
+}
+
+START_TEST(shapes_are_demanded)
+{
+  const enum op op = tested[_i];
+  int count;
+  const struct op_field *field = op_fields(op, &count);
+  struct device *reference = open_kind(0, 1);
+  for (int variant = 0, there = 1; there; variant++) {
+    struct made m = {.seed = (uint64_t)variant, .reference = reference};
+    struct error e = {0};
+    there = make_case[op](&m, variant, &m.args);
+    if (there) ck_assert_msg(!op_check(op, &m.args, &e), "%s", e.text);
+    for (int i = 0; there && i < count && field[i].kind < FIELD_SIZE; i++) {
+      const struct tensor *t = *op_tensor(&m.args, i);
+      if (!t) continue;
+      struct tensor longer = *t, wider = *t, other = *t;
+      longer.rows++;
+      wider.cols++, wider.ld++;
+      other.type = t->type == TENSOR_INT ? TENSOR_REAL : TENSOR_INT;
+      refused(op, &m, i, longer, is_open(op, field[i].name, ROWS), "one more row");
+      refused(op, &m, i, wider, is_open(op, field[i].name, COLS), "one more column");
+      refused(op, &m, i, other, 0, "another type");
+    }
+    free_made(&m);
+  }
+  device_close(reference);
+}
+END_TEST
+#endif
+
 void draw(struct tensor *t, uint64_t key)
 {
   for (long i = 0; i < t->rows * t->cols; i++)
@@ -694,6 +802,11 @@ int main(int count, char **argument)
 #endif
   (void)count, (void)argument;
   Suite *suite = suite_create("operations");
+#ifdef AT_LEVELS
+  TCase *shapes = tcase_create("shapes");
+  tcase_add_loop_test(shapes, shapes_are_demanded, 0, operations);
+  suite_add_tcase(suite, shapes);
+#endif
   TCase *table = tcase_create("table"), *identities = tcase_create("identities");
   tcase_set_timeout(table, 600); /* the GPU's kernels on a CPU that is busy take minutes */
   tcase_add_loop_test(table, every_operation, 0, operations);

@@ -514,6 +514,32 @@ START_TEST(shapes_that_do_not_fit_are_a_bug)
 }
 END_TEST
 
+START_TEST(a_shape_that_does_not_fit_is_named)
+{
+  struct scene s;
+  begin(&s);
+  struct tensor *row = program_temporary(s.program, 1, 4, NULL);
+  struct tensor *column = program_temporary(s.program, 4, 1, "counts");
+  struct error e = {0}, missing = {0}, number = {0};
+  ck_assert_int_ne(op_check(OP_copy, &(union op_args){.copy = {.y = row, .x = column}}, &e), STATUS_OK);
+  ck_assert_str_eq(e.text, "copy: x must be [1,4], got [4,1] (counts)");
+  ck_assert_int_ne(op_check(OP_copy, &(union op_args){.copy = {.y = row}}, &missing), STATUS_OK);
+  ck_assert_str_eq(missing.text, "copy: x is missing");
+  ck_assert_int_ne(op_check(OP_scale, &(union op_args){.scale = {.y = row, .by = row}}, &number), STATUS_OK);
+  ck_assert_str_eq(number.text, "scale: by must be 1 number, got [1,4]");
+  end(&s);
+}
+END_TEST
+
+START_TEST(a_column_copied_into_a_row_is_a_bug)
+{
+  struct scene s;
+  begin(&s);
+  PROGRAM_CALL(s.program, copy, .y = program_temporary(s.program, 1, 4, "row"),
+               .x = program_input(s.program, TENSOR_REAL, 4, 1, "column"));
+}
+END_TEST
+
 /* --- guards, host steps, memory from outside --------------------------------------------------------------- */
 
 static const char *const kinds[] = {"reference", "cpu", "isolated"};
@@ -954,6 +980,8 @@ int main(void)
   tcase_add_test(t, work_is_counted);
   tcase_add_test_raise_signal(t, reading_before_writing_is_a_bug, SIGABRT);
   tcase_add_test_raise_signal(t, shapes_that_do_not_fit_are_a_bug, SIGABRT);
+  tcase_add_test_raise_signal(t, a_column_copied_into_a_row_is_a_bug, SIGABRT);
+  tcase_add_test(t, a_shape_that_does_not_fit_is_named);
   tcase_add_test_raise_signal(t, a_worker_that_takes_more_than_was_declared_is_a_bug, SIGABRT);
   tcase_add_test(t, waves_follow_the_memory);
   tcase_add_loop_test(t, guards, 0, KINDS);
