@@ -101,7 +101,7 @@ grep -qx 'train.weight_decay = 0.1' given.conf || fail "a setting that was given
 # NaN everywhere
 tune tiny.conf preset=adam --by attn/max_logit:0-0:slope --seeds 1 --json -q -o nan.conf > nan.json 2> err
 test $? = 1 || fail "NaN: status"
-jq -e '.arms[0] | .best == null and (.end | startswith("no value"))' nan.json > /dev/null || fail "NaN: $(cut -c1-300 nan.json)"
+jq -e '.arms[0] | .best == null and (.end | startswith("without a score"))' nan.json > /dev/null || fail "NaN: $(cut -c1-300 nan.json)"
 test -e nan.conf && fail "settings without a best"
 
 # wrong input: one message, status 2, nothing written
