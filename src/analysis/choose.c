@@ -246,7 +246,7 @@ int runset_keep(struct runset *set, const struct selection *selection, struct er
   return status;
 }
 
-/* --- what groups differ in ----------------------------------------------------------------------------- */
+/* --- keys in which groups differ ----------------------------------------------------------------------- */
 
 char *runset_differences(const struct runset *set)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include "base/error.h"
 
-/* An assignment each. Arrays count from 1 in gnuplot. What is not finite becomes NaN: it knows no other; a control
-   character in a text becomes "?". */
+/* One assignment per line. Arrays count from 1 in gnuplot. Infinite values become NaN, which gnuplot has; control
+   characters in a text become "?". */
 void gnuplot_text(FILE *, const char *name, const char *text);
 const char *gnuplot_value(double value, char out[32]); /* as data have it; returns out */
 void gnuplot_number(FILE *, const char *name, double value);
@@ -13,7 +13,7 @@ void gnuplot_numbers(FILE *, const char *name, const double *values, int count);
 void gnuplot_texts(FILE *, const char *name, const char *const *texts, int count);
 /* The same for labels of tics, where gnuplot takes % for the format of a number: two of them are one. */
 void gnuplot_tics(FILE *, const char *name, const char *const *texts, int count);
-/* What an axis is called: "quantity  (unit)", without a unit where it is 1. */
+/* The label of an axis: "quantity  (unit)"; without the unit if it is 1. */
 void gnuplot_axis(FILE *, const char *name, const char *quantity, const char *unit);
 
 /* Names and colors of curves for plots/style.gp: groups, and the arrays kind, rest, note, seeds, clipped;
@@ -62,7 +62,7 @@ void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char 
 char *gnuplot_text_of(FILE *, const char *name);
 /* A file in memory, to write a script in: it needs no room on a disk, and has no name to be left behind. */
 FILE *gnuplot_file(struct error *);
-/* Run gnuplot on a script, from its beginning, and take what it draws on standard output: new memory. What it says on
-   standard error is an error, except that a curve has no points. */
+/* Run gnuplot on a script, from its beginning, and return its standard output in new memory. Output on standard error
+   is an error, except for the warning that a curve has no points. */
 int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *);
 #endif

@@ -1,4 +1,4 @@
-/* group.c - runs that differ only in their seed are one group; what groups are called */
+/* group.c - runs that differ only in their seed are one group; names of groups */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,7 +169,7 @@ static void label_groups(struct runset *set, struct keys *keys)
   memory_free(any);
 }
 
-/* "muon lr=0.01": a key whose values are names of parts needs no name of its own. */
+/* "muon lr=0.01": the value of `optimizer` stands without its key, as values that name a plug-in do. */
 static void label_by(struct run_group *group, const struct key_list *by)
 {
   static const char *const names[] = {"kind", "optimizer", "preset", "stabilizers", "data", NULL};
@@ -245,7 +245,7 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
   for (int g = 0; g < set->groups && by->count; g++) label_by(&set->group[g], by);
   if (by->count) return;
   label_groups(set, keys);
-  tell_apart(set, add_text); /* what no key tells: the text, and what they start from, or texts of one name */
+  tell_apart(set, add_text); /* differences in no key: the text, the first weights, or two texts of one name */
   tell_apart(set, add_example);
   for (int g = 0; g < set->groups; g++) text_clean(set->group[g].label, sizeof set->group->label, "");
 }

@@ -1,5 +1,5 @@
 /* json.h - JSON out of every command by the same rules
-   A number that is not finite is the text "NaN", "Infinity" or "-Infinity"; what was not recorded is null. */
+   A number that is not finite is the text "NaN", "Infinity" or "-Infinity"; a value that was not recorded is null. */
 #ifndef MAXLOGIT_ANALYSIS_JSON_H
 #define MAXLOGIT_ANALYSIS_JSON_H
 #include <jansson.h>

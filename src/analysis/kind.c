@@ -1,4 +1,4 @@
-/* kind.c - the name of what a run does: its preset, and stabilizers added to it */
+/* kind.c - the name of a run's kind: its preset, and the stabilizers added to it */
 #include <stdio.h>
 #include <string.h>
 #include "analysis/runset_parts.h"
@@ -28,8 +28,8 @@ static int count_one(void *count, const char *part)
   return 0;
 }
 
-/* The preset that the run was given, if later keys have left it as it is; else the one that says most of what
-   the run has; -1: none. */
+/* The preset given to the run, if later keys left it unchanged; else the preset that sets most of the run's options as
+   they are; -1: none. */
 static int preset_of(struct run *run)
 {
   const char *given = run_parameter_or(run, "preset", "");
@@ -51,7 +51,8 @@ void run_name_kind(struct run *run)
   const char *name = preset < 0
                        ? run_parameter_or(run, "optimizer", run_parameter_or(run, "checkpoint.family", "?"))
                        : presets[preset].name;
-  if (preset >= 0 && strstr(presets[preset].settings, "stabilizers=")) is_bare = 1; /* the name says them */
+  if (preset >= 0 && strstr(presets[preset].settings, "stabilizers="))
+    is_bare = 1; /* they are part of the name */
   snprintf(run->kind, sizeof run->kind, "%.40s%s%.50s", name, is_bare ? "" : "+", is_bare ? "" : stabilizers);
   text_clean(run->kind, sizeof run->kind, "");
   for (run->rank = 0; presets[run->rank].name; run->rank++)

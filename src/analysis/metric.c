@@ -436,7 +436,7 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
     for (int i = 0; i < set->runs && !some; i++) some = run_rows(set->run[i].file, m[k].series) > 0;
     if (some) continue;
     const char *near = strchr(m[k].name, ':') ? NULL : metric_near(m[k].name);
-    status = run_read(set->run->file, m[k].series, &s, error); /* says which series is near */
+    status = run_read(set->run->file, m[k].series, &s, error); /* its message names the nearest series */
     if (status && near && strcmp(near, m[k].name) && !strstr(error->text, "did you mean")) {
       char said[sizeof error->text];
       memcpy(said, error->text, sizeof said);

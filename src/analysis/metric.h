@@ -48,7 +48,7 @@ const char *metric_named(const char *name);
 /* The short name that is nearest to a text; NULL: none is near. */
 const char *metric_near(const char *text);
 
-/* STATUS_USAGE says which part is wrong and what is allowed. */
+/* The message of STATUS_USAGE names the wrong part and the allowed forms. */
 int metric_read(struct metric *, const char *text, struct error *);
 /* A list, "loss,peak"; count and memory_free are the caller's. */
 int metrics_read(struct metric **, int *count, const char *text, struct error *);
@@ -59,13 +59,13 @@ struct measured {
   int censored; /* a time: it was not reached; the value is the last step that was seen */
 };
 int metric_is_time(const struct metric *);
-/* Does what was measured of a run count in means, figures and comparisons? Not without a value, nor of a run that
-   failed, but in times: there it passed the level above, and does not come to one below. */
+/* Does the value of a run count in means, figures and comparisons? Missing values and failed runs do not count. Times
+   of failed runs do: such a run passed the level above, and never reaches the level below. */
 int metric_counts(const struct metric *, const struct run *, const struct measured *);
 /* The metric of one run; its unit is filled in. STATUS_USAGE: a reduction is wanted. */
 int metric_of(struct metric *, const struct run *, struct measured *, struct error *);
-/* What the metric looks at, row by row over the whole run: one column, of several values a step their mean, smallest,
-   median or share above the level, as the metric reduces them, else the largest. No rows where there is no such series.
+/* The metric before its window: one column over the whole run. Several values per step are reduced as the metric
+   reduces them (mean, smallest, median, share above the level), else to the largest. No rows if the series is missing.
    For table_free. */
 int metric_curve(struct metric *, const struct run *, struct table *, struct error *);
 

@@ -7,7 +7,7 @@
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 
-/* --- who belongs together ------------------------------------------------------------------------------- */
+/* --- runs that form a pair ------------------------------------------------------------------------------ */
 
 static int compare_places(const struct run *x, const struct run *y, const struct key_list *by)
 {
@@ -213,7 +213,7 @@ const char *contrast_name(enum contrast contrast)
   return names[contrast];
 }
 
-/* --- what they say -------------------------------------------------------------------------------------- */
+/* --- statistics over pairs ------------------------------------------------------------------------------ */
 
 static const struct measured *value_of(const struct arm_values *arm, const struct run *run, int metric)
 {

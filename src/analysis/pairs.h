@@ -1,12 +1,12 @@
 /* pairs.h - two sets of runs compared: pairs of equal seed, their difference, and how sure it is
-   Runs of equal shape, data and seed start from the same weights and see the same batches, so that what
-   differs between two of them is what was done to them. */
+   Runs of equal shape, data and seed start from the same weights and train on the same batches. Two of them differ
+   only because of their settings. */
 #ifndef MAXLOGIT_ANALYSIS_PAIRS_H
 #define MAXLOGIT_ANALYSIS_PAIRS_H
 #include "analysis/metric.h"
 
-/* Did the two start alike? Equal first losses tell it, else equal norms of all tensors that both have before
-   the first step; unknown where neither was recorded. */
+/* Did the two start from the same weights? Decided by the first losses, or by the norms before the first step of all
+   tensors that both runs have; unknown if neither was recorded. */
 enum start { START_EQUAL, START_DIFFERS, START_UNKNOWN };
 
 struct pair {
@@ -35,7 +35,7 @@ enum contrast {
 };
 const char *contrast_name(enum contrast); /* "difference" */
 
-/* What pairs [0, count) say of a metric. The pairs that count have two finite values that count
+/* The statistics of a metric over pairs [0, count). A pair counts if both values are finite and count
    (metric_counts), above zero for a ratio, none censored. */
 struct comparison {
   int n, diverged, blown_up;  /* pairs that count; with a run that diverged; else with one that blew up */

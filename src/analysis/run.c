@@ -1,4 +1,4 @@
-/* run.c - one run of a set: what it is told by, its parameters and tables */
+/* run.c - one run of a set: its label, parameters and tables */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

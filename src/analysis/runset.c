@@ -1,4 +1,4 @@
-/* runset.c - run files and folders opened, put in order, and what is read of one */
+/* runset.c - run files and folders opened and put in order; reading one run */
 #include <dirent.h>
 #include <math.h>
 #include <stdint.h>
@@ -147,7 +147,7 @@ static int open_paths(struct opening *o, const struct selection *selection, stru
   return status;
 }
 
-/* Of what is chosen the whole file is asked, where the head was enough to choose. */
+/* Heads were enough to choose runs; the whole file of each chosen run is checked now. */
 static void keep_readable(struct opening *o, struct error *error)
 {
   struct runset *set = o->set;
@@ -163,7 +163,7 @@ static void keep_readable(struct opening *o, struct error *error)
   set->runs = kept;
 }
 
-/* What was left out is named; where nothing else is there, the first is the error. */
+/* Name the files that were left out; if no run remains, the first reason is the error. */
 static int tell_damage(struct opening *o, int status, struct error *error)
 {
   int first = 0;
@@ -305,7 +305,7 @@ void runset_close(struct runset *set)
   *set = (struct runset){0};
 }
 
-/* --- what counts in a mean ------------------------------------------------------------------------------ */
+/* --- runs that count in a mean -------------------------------------------------------------------------- */
 
 int runset_over_seeds(const struct runset *set)
 {

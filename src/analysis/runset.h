@@ -8,7 +8,7 @@ struct run {
   char *shown; /* the path as it is printed: cleaned (text_clean) */
   struct run_file *file;
   char *identity; /* all that can change the numbers, but the seed: parameters, content of data and start */
-  char *mark;     /* what makes its group: the identity, or the values of chosen keys */
+  char *mark;     /* the key of its group: the identity, or the values of chosen keys */
   char
     kind[96]; /* its preset, "muon_split+soft_cap" with stabilizers added to it; or optimizer+stabilizers */
   int rank;   /* of that preset in the list of presets: groups stand in this order */
@@ -16,10 +16,10 @@ struct run {
   double metric; /* of the condition or order by a metric that is being looked at */
 };
 struct run_group {
-  /* kind, and what tells it from other groups of that kind: "muon lr=0.01"; keys in full where short ones
-     clash, "override.lr"; nothing where a value is none. Of groups by chosen keys: their values. */
+  /* the kind, and the keys in which it differs from other groups of that kind: "muon lr=0.01"; keys in full if short
+     ones clash, "override.lr"; groups by chosen keys: their values */
   char label[256];
-  int kind_length; /* so many characters of the label are its kind: what gives it a colour */
+  int kind_length; /* length of the kind at the beginning of the label: the kind determines the color */
   struct run *run;
   int count; /* in the order of their seeds */
 };
@@ -69,7 +69,7 @@ void key_list_free(struct key_list *);
    sorted by; of[g]: in which group g is. The runs of one are neighbours in the set. Free out->group alone. */
 void runset_merge(const struct runset *, const struct key_list *by, struct runset *out, int *of);
 
-/* What groups differ in, one key a line with the values that occur: "\n  kind = adam, muon". For memory_free. */
+/* The keys in which groups differ, one per line with its values: "\n  kind = adam, muon". For memory_free. */
 char *runset_differences(const struct runset *);
 
 /* Do the runs of each group differ in their seed alone? Of chosen keys they may differ in more. */
@@ -89,8 +89,8 @@ const char *run_failures_text(struct run_failures, char out[64]); /* "1 diverged
 /* The runs of a group that its means are taken over, those that did not fail, into out[group->count];
    returns how many. */
 int run_group_counted(const struct run_group *, const struct run **out);
-/* What a condition compares: "kind", "state", "train.lr" ...; "" where the run has none. `room` holds what
-   is put together. */
+/* The value that a condition compares, of "kind", "state", "train.lr" ...; "" if the run has none. `room` holds values
+   that are put together. */
 enum { RUN_VALUE = 32 };
 const char *run_value(const struct run *, const char *key, char room[RUN_VALUE]);
 /* Order of two runs by a key: numbers as numbers, and before texts; kinds as presets are listed. */

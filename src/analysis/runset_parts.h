@@ -4,8 +4,8 @@
 #include "analysis/runset.h"
 #include "base/text.h"
 
-/* A key that tells groups apart. Not so the seed, the preset's name (its settings are stored too), keys that
-   cannot change the numbers, and names of sources whose content counts. */
+/* Does the key separate groups? Not the seed, the preset's name (its settings are stored, too), keys that cannot change
+   numbers, and names of sources that are compared by content. */
 struct sort_key {
   char name[96], standard[64];
   int clashes; /* among the differences of this set another key has the same last part */

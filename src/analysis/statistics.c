@@ -257,7 +257,7 @@ struct survival survival_of(const double *time, const int *censored, int n)
     variance += events / (at_risk * (at_risk - events));
     /* edges of the band: share^exp(+-1.96 sqrt(variance) / ln share) */
     if (share <= 0.5) out.median = fmin(out.median, t);
-    if (share <= 0) { /* nobody is left, and the band ends at zero as the curve does */
+    if (share <= 0) { /* no run is left: the band ends at zero as the curve does */
       out.lo = fmin(out.lo, t), out.hi = fmin(out.hi, t);
       continue;
     }

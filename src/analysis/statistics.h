@@ -1,5 +1,5 @@
-/* statistics.h - what is said of several numbers: means, medians, slopes, tests, and how far they may be off
-   A NaN among the values makes what comes out of them NaN, unless said otherwise. */
+/* statistics.h - means, medians, slopes and tests of several numbers, with intervals
+   A NaN among the values makes the result NaN, unless stated otherwise. */
 #ifndef MAXLOGIT_ANALYSIS_STATISTICS_H
 #define MAXLOGIT_ANALYSIS_STATISTICS_H
 #include <stdint.h>

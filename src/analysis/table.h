@@ -1,12 +1,12 @@
 /* table.h - columns over steps: joined, reduced, averaged over seeds, thinned, written
-   What `export` prints and what the figures are drawn from is the same table. */
+   `export` prints the table from which figures are drawn. */
 #ifndef MAXLOGIT_ANALYSIS_TABLE_H
 #define MAXLOGIT_ANALYSIS_TABLE_H
 #include <stdio.h>
 #include "analysis/statistics.h"
 #include "storage/run_file.h"
 
-/* What thinning keeps of a column: both extremes of a bin, or only the smallest or largest value
+/* The values of a column that thinning keeps: both extremes of a bin, or only the smallest or largest
    (the edges of a band, which must not cross). */
 enum column_kind { COLUMN_EXTREMES, COLUMN_LOW, COLUMN_HIGH };
 
@@ -23,7 +23,7 @@ struct table {
 };
 
 void table_new(struct table *, long rows, int columns); /* zeros, no names */
-/* What value i of a row is called: l0h0 (per head), l0e0 (per expert), l0 (per layer), a tensor's name, or the
+/* The name of value i of a row: l0h0 (per head), l0e0 (per expert), l0 (per layer), a tensor's name, or the
    series'. */
 void series_value_name(const struct run_series *, long i, char *out, size_t room);
 /* A column for each of them; with `prefix` != 0 every name is "series:column". layer, head: -1 for all; others keep
@@ -31,7 +31,7 @@ void series_value_name(const struct run_series *, long i, char *out, size_t room
 void table_from_series(struct table *, const struct run_series *, int prefix, int layer, int head);
 void table_free(struct table *);
 /* Append the columns of `more`: rows of either, a missing value (base/number.h) where one has none. Missing values are
-   passed over by what follows, and an empty field in CSV and TSV; a NaN is one of the run. */
+   skipped by later reductions, and an empty field in CSV and TSV; a NaN comes from the run. */
 void table_join(struct table *, const struct table *more);
 /* Keep the columns whose name matches the pattern; 0: none matches, and all stay. */
 int table_keep(struct table *, const char *pattern);

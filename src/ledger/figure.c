@@ -154,7 +154,7 @@ static void put_curve_label(FILE *f, const struct entry *x)
   gnuplot_text(f, "curve_label", text);
 }
 
-/* The style has fixed colours for presets, by their names. */
+/* The style has fixed colors for presets, by their names. */
 static const char *kind_of(const char *arm)
 {
   static const char *const presets[] = {"adam", "muon", "adamclip", "muonclip"};

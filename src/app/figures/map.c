@@ -77,7 +77,7 @@ static int counts(const struct map *m, const struct run *run)
   return metric_counts(m->metric, run, &m->value[run - m->set->run]);
 }
 
-/* The colours: logarithmic where all values are positive and spread far. */
+/* The colors: logarithmic where all values are positive and spread far. */
 static int find_range(struct map *m, struct error *error)
 {
   m->range = (struct extent){NAN, NAN, 0};
