@@ -245,7 +245,8 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
   for (int g = 0; g < set->groups && by->count; g++) label_by(&set->group[g], by);
   if (by->count) return;
   label_groups(set, keys);
-  tell_apart(set, add_text); /* differences in no key: the text, the first weights, or two texts of one name */
+  tell_apart(set,
+             add_text); /* differences in no key: the text, the first weights, or two texts of one name */
   tell_apart(set, add_example);
   for (int g = 0; g < set->groups; g++) text_clean(set->group[g].label, sizeof set->group->label, "");
 }

@@ -1,4 +1,4 @@
-/* bench.h - what every bench has: stacks, runs of them, and the time of each operation of a step */
+/* bench.h - shared by all benches: stacks, runs of them, and the time of each operation of a step */
 #ifndef MAXLOGIT_APP_BENCH_H
 #define MAXLOGIT_APP_BENCH_H
 #include <jansson.h>
@@ -10,9 +10,9 @@ struct bench {
   const char *stack; /* NULL: all that the device takes */
   double seconds;    /* for each figure */
   int quick, json;
-  json_t *earlier; /* what an earlier bench has printed, to be compared with; NULL: nothing */
+  json_t *earlier; /* the output of an earlier bench to compare with, or NULL */
   long most_runs;  /* at a time, on a GPU */
-  int costs;       /* on a GPU: only attention by itself, and what maxima, recording and stabilizers cost */
+  int costs; /* on a GPU: only attention by itself, and the costs of maxima, recording and stabilizers */
   char folder[64]; /* for runs that record */
 };
 
@@ -27,8 +27,8 @@ struct bench_stack {
 extern const struct bench_stack bench_stacks[BENCH_STACKS];
 extern const char *const bench_stack_names[]; /* NULL-terminated */
 
-/* Training and nothing beside: of a stack, with some keys more, NULL-terminated. `file`, from 0: it records, into the
-   folder, where bench_forget removes what is left. NULL: `e` says why. */
+/* The configuration of a run of a stack, with additional keys (NULL-terminated), without spectra and validation. With
+   `file` >= 0 the run records into the folder; bench_forget removes its files. NULL: see `e`. */
 struct config *bench_config(const struct bench *, const struct bench_stack *, const char *const *keys,
                             int file, struct error *e);
 void bench_forget(const struct bench *, int file);
@@ -42,12 +42,12 @@ int bench_step(struct trainer *, struct bench_operations *, struct error *);
 double bench_sum(const double of_operations[OP_COUNT]);
 json_t *bench_operations(const struct bench_operations *, int has_work);
 
-/* A share more or less, with its 95 % interval: a line, or what it is called in an object. */
+/* A relative difference with its 95 % interval, as a line of text or as `name` in an object. */
 void bench_put(json_t *object, const char *name, const char *line, const struct median *);
 json_t *bench_ratio(const struct median *);
 
-/* What is being measured, on standard error: on a terminal one line that is overwritten, else a line each. NULL: the
-   terminal's line is cleared, for what is printed now. */
+/* The name of the present measurement, on standard error: one line that is overwritten on a terminal, else one line
+   each. NULL clears the terminal's line before other output. */
 void bench_doing(const char *what, const char *which);
 
 /* Two ways in turn, the order changes every round, for so many seconds, and rounds at the least. Returns the rounds;
@@ -59,11 +59,11 @@ struct contrast {
 int bench_contrast(double seconds, int rounds, double (*time)(void *context, int which), void *context,
                    struct contrast *);
 
-/* What is printed, as text or JSON. */
+/* The benches; each prints text or JSON. */
 int bench_products(const struct bench *, struct error *);
 int bench_steps(const struct bench *, struct error *);
 int bench_cuda(const struct bench *, struct error *);
-/* By all ranks of a launcher; the first tells. */
+/* Called by all ranks of a launcher; rank 0 prints. */
 int bench_ranks(const struct bench *, struct comm *all, struct error *);
 
 /* A part of bench_cuda: attention by itself. Heads of 64 and 128 on 4096 tokens, and those of the toy stack, in fp32,

@@ -1,4 +1,4 @@
-/* bench_attention.c - attention by itself on a GPU: against that device's limits, and what its maxima cost */
+/* bench_attention.c - attention by itself on a GPU: against that device's limits, and the cost of its maxima */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

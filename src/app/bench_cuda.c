@@ -15,7 +15,7 @@
 enum { WARM_UP = 8, TRIAL = 12, FEWEST = 20, MOST_STEPS = 100000 };
 static const int together[] = {1, 8, 64, 128, 256};
 
-/* What is measured: runs of a stack with some keys more. */
+/* The runs that are measured: a stack with additional keys. */
 struct bench_setting {
   const struct bench_stack *stack;
   const char *keys[2];
@@ -38,8 +38,8 @@ struct pace {
   double seconds, idle;
 };
 
-/* The clock when WARM_UP steps had been told, and when all but the last: the device is as far behind at both, and at
-   the last come its validation and its files; and what the host had waited until then. */
+/* The clock after WARM_UP reported steps and before the last step, and the host's waiting time in between. The device
+   lags by the same number of steps at both; the last step also includes validation and files. */
 struct stopwatch {
   const struct cuda_plugin *plugin;
   double from, to, waited_from, waited_to;
@@ -174,7 +174,7 @@ static int bench_stack(const struct output *o, const struct bench_stack *stack, 
     struct pace pace;
     s.runs = together[i];
     if (s.runs == 128 && stack != &bench_stacks[0])
-      continue; /* what a sweep gives to one launch, of the toy */
+      continue; /* runs that a sweep gives to one batch, of the toy */
     if (s.runs > o->bench->most_runs) break;
     if (a.bytes * s.runs > 0.9e9 * o->gpu.free_gigabytes) {
       if (!o->all)
@@ -201,7 +201,7 @@ static void put_cost(const struct output *o, const char *what, int runs, const s
     printf("  %-40s %+.1f %%\n", name, 100 * (with / without - 1)), fflush(stdout);
 }
 
-/* What recording and every stabilizer cost, on the toy stack. */
+/* The costs of recording and of every stabilizer, on the toy stack. */
 static int bench_costs(const struct output *o, int runs, struct error *e)
 {
   struct bench_setting plain = {.stack = &bench_stacks[0], .keys = {"optimizer=muon"}, .runs = runs},

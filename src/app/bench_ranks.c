@@ -1,6 +1,6 @@
-/* bench_ranks.c - steps of one run on all ranks of a launcher, against one rank's, and what they send against the least
-   Both are made in turn, two of each, of which the second counts: the others sleep while rank 0 is alone, and it has
-   what it has just computed with in its caches, which is not so in a run. */
+/* bench_ranks.c - steps of one run on all ranks against one rank, and bytes sent against the least possible
+   Both kinds of steps alternate, two of each, and the second counts: in the first, other ranks may still sleep, and rank
+   0 has in its caches the data of the step before, unlike in a run. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* bench_steps.c - training steps on the processor against its own limit, and what each recording costs
+/* bench_steps.c - training steps on the processor against its own limit, and the cost of each recording
    Every cost is a ratio of steps taken in turn, so that a busy machine disturbs both sides alike. */
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ enum { LEAST_ROUNDS = 6, LEAST_LOOKS = 2 };
 struct engine {
   struct config *config;
   struct trainer *trainer;
-  struct ops ops; /* what its steps are made with */
+  struct ops ops; /* memory that its steps use */
 };
 
 static int engine_open(struct engine *g, const struct bench *b, const struct bench_stack *stack, int file,
@@ -81,7 +81,7 @@ struct step_times {
   struct median step; /* its seconds, as they come */
   struct median maxima, record, spectra, two, against;
   double sgemm;     /* of now, times that of then */
-  double two_least; /* of the least steps: what two cores do while nobody else is on them */
+  double two_least; /* of the fastest steps: two cores without other load */
   int same_bits;
   struct limit limit;
 };
@@ -184,7 +184,7 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
   *r = (struct step_times){.stack = stack->name, .optimizer = optimizer, .limit = r->limit};
   r->maxima = r->record = r->spectra = r->against = none;
   struct engine all[4] = {0};
-  /* what recording costs steps of seconds is measured where that stack is asked for */
+  /* for steps of seconds, the cost of recording is measured only if that stack is requested */
   const int engines = b->stack || stack < &bench_stacks[BENCH_ON_CPU - 1] ? 4 : 2;
   int status = STATUS_OK;
   bench_doing(stack->name, optimizer);

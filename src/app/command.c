@@ -39,7 +39,7 @@ void command_option_name(const struct command_option *o, char out[OPTION_NAME])
 
 /* --- one command line ----------------------------------------------------------------------------------- */
 
-enum { LONG = 256 }; /* what getopt_long returns for the first of the options; letters are below */
+enum { LONG = 256 }; /* the value of getopt_long for the first option; letters are below it */
 struct command_line {
   const struct command *command;
   const struct command_option *option[MOST_OPTIONS];
@@ -137,7 +137,7 @@ static int no_option(const struct command_line *l, const char *word, struct erro
                    near ? "'?" : "", l->command->name);
 }
 
-/* What getopt_long does not take: optopt is the option where there is one, `word` where it stands. */
+/* An error of getopt_long: optopt is the option if there is one, `word` its argument. */
 static int refuse(const struct command_line *l, int code, const char *word, struct error *e)
 {
   int i = place_of(l, optopt);

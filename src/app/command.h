@@ -10,7 +10,7 @@ struct words {
   char **word;
   int count;
 };
-/* What the request of every command begins with. */
+/* The first member of every command's request. */
 struct request {
   struct words words;   /* behind its options */
   const char **setting; /* those of them that say key=value, where it takes such */
@@ -20,15 +20,15 @@ struct request {
 
 enum { OPTION_MANY = 1 << 16 }; /* a text that may be repeated: its field is a struct words */
 struct command_option {
-  /* Its field in the request, after whose last part it is called, without a _ at its end: "dry_run" --dry-run. Not
-     given, it is what `standard` says: of a number perhaps out of its range; NULL: a text is NULL, a choice -1. */
+  /* Its field in the request. The option is named after the last part of the field, without a final _: "dry_run" is
+     --dry-run. Default: `standard`, which may lie outside a number's range; NULL: a text is NULL, a choice -1. */
   struct option_row row;
   char letter;          /* 'n' of -n, or 0 */
-  const char *argument; /* what is wanted, "DIR"; a choice tells by itself */
-  const char *alone;    /* what it means without its argument; NULL: it wants one, unless it is a flag */
+  const char *argument; /* its argument in help, "DIR"; a choice lists its values */
+  const char *alone; /* its meaning without an argument; NULL: the argument is required (except for a flag) */
   void (*tell)(struct buffer *); /* adds to its help */
 };
-/* Rows of a command, whose request it calls struct options. */
+/* Rows of a command; its request is named struct options. */
 #define FLAG(field, letter_, help) \
   { \
     .row = BOOL_ROW(struct options, field, "0", help, 0), .letter = letter_ \
@@ -75,9 +75,9 @@ struct command {
   const struct command_option *options; /* ends with NO_OPTION */
   const struct command_option *shared;  /* of commands that choose runs: selection_options */
   size_t size;                          /* of the request, which is zero but for its options */
-  const char *wanted; /* what to ask where no word is given, "which run?"; NULL: none need be */
+  const char *wanted; /* the question if no word is given, "which run?"; NULL: words are optional */
   int most;           /* words */
-  const char *once;   /* what to say of one more */
+  const char *once;   /* the message for one word too many */
   int settings;       /* does it take key=value? */
   int (*run)(void *request, struct error *); /* returns an exit status (base/error.h) */
 };
@@ -95,7 +95,7 @@ void command_option_name(const struct command_option *, char out[OPTION_NAME]);
    version is asked for nothing else counts. */
 void *command_parse(const struct command *, int argc, char **argv, struct error *);
 void command_free(const struct command *, void *request);
-/* --help on standard output, as wide as COLUMNS says; usage: the first line alone, with all options. */
+/* Print --help, COLUMNS wide; usage: only the first line, with all options. */
 void command_explain(const struct command *, int usage);
 
 /* Takes the words for which `is` holds out of a list; count: how many before were left there. The words taken are for

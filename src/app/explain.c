@@ -1,4 +1,4 @@
-/* explain.c - what a command is for and takes, from its rows: --help, --usage; the manual and completions read them */
+/* explain.c - --help and --usage of a command, from its rows; the manual and completions are made of them */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void add_argument(struct buffer *b, const struct command_option *o)
   if (o->alone) buffer_add(b, "]");
 }
 
-/* " (1 to 1024; default 3)": what numbers may be, and what stands for an option that is not given. */
+/* " (1 to 1024; default 3)": the range of a number, and the default. */
 static void add_facts(struct buffer *b, const struct option_row *row)
 {
   char range[80];

@@ -142,7 +142,7 @@ static size_t as_it_is(void *context, struct MHD_Connection *c, char *text)
   return strlen(text);
 }
 
-/* What stands behind the token; NULL: another one. In a time that tells nothing of the token. */
+/* The part of the URL after the token; NULL: a wrong token. Takes the same time for every wrong token. */
 static const char *behind_token(const struct http *h, const char *url)
 {
   size_t length = strlen(h->token);

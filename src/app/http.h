@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 enum { HTTP_TOKEN = 33 };
-/* The file `name` ("": the first); what stands behind ?runs= and &steps=, or NULL. Text for memory_free. Called on one
+/* The file `name` ("": the first); the values of ?runs= and &steps=, or NULL. Text for memory_free. Called on one
    thread at a time. STATUS_USAGE: there is none. */
 typedef int http_file(void *context, const char *name, const char *runs, const char *steps, char **text,
                       size_t *length, const char **type, struct error *);

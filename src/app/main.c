@@ -23,7 +23,7 @@ static int unknown(const char *word)
   return STATUS_USAGE;
 }
 
-/* What was printed must have arrived: a full disk behind a redirection is a failure. */
+/* All output must have been written: a full disk behind a redirection is a failure. */
 static void close_output(void)
 {
   if (fflush(stdout) || ferror(stdout)) {
@@ -42,8 +42,8 @@ static void on_short_file(int number)
   _exit(STATUS_FAIL);
 }
 
-/* A standard stream that is closed stays useless: a file of a run, opened in its place, would get what is printed. Past
-   a limit of size writing fails, and that is told, instead of the signal's silent end. */
+/* Closed standard streams are opened on /dev/null: otherwise a file of a run would take their descriptor and receive
+   the output. SIGXFSZ is ignored, so that a file beyond the size limit is reported as a failed write. */
 static void guard_files(void)
 {
   for (int fd = 0; fd <= STDERR_FILENO; fd++)

@@ -6,7 +6,7 @@
 enum measures_form { MEASURES_TEXT, MEASURES_CSV, MEASURES_JSON };
 enum measures_mean { MEAN_ARITHMETIC, MEAN_GEOMETRIC, MEAN_MEDIAN };
 
-/* What is said of a metric of a group: its mean and interval, or of times that may be censored their median
+/* The statistics of a metric of a group: its mean and interval, or of times that may be censored their median
    (Kaplan and Meier). n: the runs that count; those that failed do not, except in times. */
 struct measure {
   int n, is_time, events;

@@ -12,7 +12,7 @@
 #include "run/outcome.h"
 #include "storage/run_file.h"
 
-struct run_report { /* what the summary tells */
+struct run_report { /* the facts of the summary */
   struct progress progress;
   int quiet, seen; /* seen: a step at least */
   struct trainer_status status;
@@ -64,9 +64,9 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
           trainer_data(t));
 }
 
-/* Over the wire must go, of sums over R ranks that all are to have, 2 (R-1)/R of them from each (Patarasuk and Yuan
-   2009); the rest is what passes have seen, and validation. Of weights that are shared out, for each micro-batch, they
-   go twice, and their gradients once: (R-1)/R each (ZeRO, arXiv 1910.02054 sec. 7.2.2). */
+/* The least traffic: an all-reduce over R ranks sends 2 (R-1)/R of the sums from each rank (Patarasuk and Yuan 2009);
+   statistics of passes and validation come on top. Sharded weights are sent twice per micro-batch and their gradients
+   once, (R-1)/R each (ZeRO, arXiv 1910.02054 sec. 7.2.2). */
 static void print_wire(const struct run_report *w)
 {
   double least = 2 * (w->ranks - 1.0) / w->ranks * w->numbers * sizeof(real);

@@ -20,7 +20,7 @@ enum { MOST_T = 33 };                       /* Student's t for so many values at
 enum part { PART_MAX, PART_MIN, PART_MEAN, PART_HEADS, PARTS };
 static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};
 
-/* What is known of a run. It stays while its files do. */
+/* The facts of a run, kept while its files are unchanged. */
 struct page_series {
   char *path;
   char key[17];
@@ -29,7 +29,7 @@ struct page_series {
   int has_live, is_written; /* is_written: there is a writer */
   int waits;                /* to be read for the first time */
   int blew_up;
-  char **part; /* [series * PARTS]: what was told of them; NULL: not yet */
+  char **part; /* [series * PARTS]: their files as sent; NULL: not yet */
   int parts;
   char *events;
   double loss, val, start; /* start: seconds since 1970 */
@@ -340,7 +340,7 @@ static double seconds_of(const char *iso8601)
   return n == 6 ? (double)timegm(&t) : NAN;
 }
 
-/* The numbers of the table, and with them what is drawn first; run_rest is the caller's. */
+/* The numbers of the table and of the first curves. The caller calls run_rest. */
 static void summarise(const struct runs_page *p, struct page_series *s, const struct run *run)
 {
   struct run_series logits = {.rows = 0};
@@ -413,7 +413,7 @@ static void look_at(struct runs_page *p, struct page_series *s, const struct run
   run_rest(run->file);
 }
 
-/* What is known before a run is read. */
+/* The facts known before a run is read. */
 static void wait_for(struct page_series *s)
 {
   s->waits = 1, s->blew_up = 0;
@@ -487,7 +487,7 @@ void runs_page_all(struct runs_page *p)
   }
 }
 
-/* --- what the page is told ------------------------------------------------------------------------------ */
+/* --- data sent to the page ------------------------------------------------------------------------------ */
 
 static json_t *place_json(const struct place *p)
 {
@@ -579,7 +579,7 @@ static json_t *series_json(const struct runs_page *p, int i)
                    "about", json_text(a->long_name), "heads", a->width > 1, "file", i);
 }
 
-/* What chose the runs, as words of a command. */
+/* The options that chose the runs, as words of a command. */
 static void add_selection(const struct runs_page *p, json_t *words)
 {
   for (int i = 0; i < p->set.runs && p->bare; i++)

@@ -15,13 +15,13 @@ struct runs_page;
 enum runs_page_kind { RUNS_PAGE_WHOLE, RUNS_PAGE_LIVE, RUNS_PAGE_BARE };
 struct runs_page *runs_page_new(const struct selection *, enum runs_page_kind);
 void runs_page_free(struct runs_page *);
-/* Look which runs there are and what is new of them; nothing changes where that fails. */
+/* Update the list of runs and their new rows; after an error nothing has changed. */
 int runs_page_look(struct runs_page *, struct error *);
-/* Read one of the runs that were not yet; how many are left. Of those index.js tells what their heads do, with an empty
-   stamp, and no other file has them. */
+/* Read one of the runs that have not been read; returns how many are left. index.js lists those with an empty stamp and
+   the facts of their file's head; no other file has them. */
 int runs_page_read(struct runs_page *);
-/* One file; what it is of in HTTP's words ("text/css"). `runs`: the keys of the runs that are wanted, with commas
-   between; NULL: all. `steps`: FIRST-LAST, of a series' file thinned no more than these steps need; it is then called
+/* One file, and its media type ("text/css"). `runs`: the keys of the requested runs, separated by commas; NULL: all.
+   `steps`: FIRST-LAST, of a series' file thinned no more than these steps need; it is then called
    N.max@FIRST-LAST. STATUS_USAGE: there is no such file. For memory_free. */
 int runs_page_file(struct runs_page *, const char *name, const char *runs, const char *steps, char **text,
                    size_t *length, const char **type, struct error *);

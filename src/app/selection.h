@@ -4,7 +4,7 @@
 #include "analysis/runset.h"
 #include "app/command.h"
 
-/* What the request of such a command begins with. */
+/* The first member of such a command's request. */
 struct selected_runs {
   struct request request;
   struct words where;
@@ -14,6 +14,6 @@ extern const struct command_option selection_options[]; /* the command's `shared
 #define SELECTION_HELP \
   "A folder stands for all run files in it. A file of several that cannot be read is named and left out; " \
   "the exit status is then 1."
-/* The selection that was asked for, whose runs are the words that are left. */
+/* The requested selection; the remaining words are its runs. */
 const struct selection *selected_runs_open(struct selected_runs *);
 #endif

@@ -1,4 +1,4 @@
-/* summary.h - what the lines of `show` and the table of `sweep` tell of a run, and how they write it */
+/* summary.h - the facts of a run in the lines of `show` and the table of `sweep`, and their formats */
 #ifndef MAXLOGIT_APP_SUMMARY_H
 #define MAXLOGIT_APP_SUMMARY_H
 #include "storage/notes.h"
@@ -8,7 +8,7 @@ struct place {
   double value, step;
   int layer, head;
 };
-/* The largest of the whole run, and of its last row. A NaN is larger than any number; of several the first is told. */
+/* The largest of the whole run, and of its last row. A NaN exceeds any number; the first of several is reported. */
 void summary_places(const struct run_file *, struct place *peak, struct place *last);
 void summary_places_of(const struct run_series *, struct place *peak,
                        struct place *last); /* once it is read */

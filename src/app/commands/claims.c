@@ -1,4 +1,4 @@
-/* maxlogit claims: the ledger: run what is missing, and print a verdict for each claim */
+/* maxlogit claims: the ledger: run the missing runs, and print a verdict for each claim */
 #include <stdlib.h>
 #include <string.h>
 #include "analysis/gnuplot.h"
@@ -130,7 +130,7 @@ static void print_list(const struct ledger *l)
            l->entries, hours);
 }
 
-/* What is wanted from outside, before anything is run. */
+/* Requirements from outside, checked before anything is run. */
 static int open_beside(const struct options *a, struct other_ledger *k, struct error *error)
 {
   if (a->replicas && !a->beside)

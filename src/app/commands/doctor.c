@@ -1,4 +1,4 @@
-/* maxlogit doctor: what this build and machine have, and the bits of one fixed run */
+/* maxlogit doctor: properties of this build and machine, and the bits of one fixed run */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -118,7 +118,7 @@ static int without_key(struct error *e)
   return e->status;
 }
 
-/* Other data than the run's is for whoever asks for it. */
+/* Warn if the data differs from the run's, unless it was chosen on the command line. */
 static void compare_data(const struct options *a, const struct trainer *t)
 {
   struct run_file *run;

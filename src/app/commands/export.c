@@ -96,7 +96,7 @@ static int check_options(struct options *r, struct error *e)
 
 /* --- tables -------------------------------------------------------------------------------------------- */
 
-/* Of the chosen layer and head there is nothing in a series: what there is. */
+/* The series has nothing of the chosen layer and head: list its layers and heads. */
 static void no_place(const struct run *run, const struct run_series *s, struct error *error)
 {
   long layers = s->shape == PER_LAYER ? s->width : s->width / s->heads;
@@ -188,7 +188,7 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
 }
 
 /* Columns: a block each behind lines of #, two empty lines between (gnuplot's index). CSV and TSV: one table with its
-   names in the first line and nothing before, which every reader takes; several blocks are told apart by a column. */
+   names in the first line and nothing before, which every reader takes; a column distinguishes several blocks. */
 static void write_block(const struct options *r, struct table *t, const char *extra, int first)
 {
   if (r->format == TABLE_COLUMNS) extra = NULL;
@@ -267,7 +267,7 @@ static int export_group(const struct options *r, const struct runset *set, int g
   int columns = r->format == TABLE_COLUMNS;
   const struct run **counted = memory_new((size_t)set->runs, sizeof *counted);
   int count = run_group_counted(group, counted), status = STATUS_OK;
-  if (!count) counted[0] = group->run; /* what the columns are called */
+  if (!count) counted[0] = group->run; /* names of the columns */
   int read = count ? count : 1;
   struct table *runs = memory_new((size_t)read, sizeof *runs), band;
   for (int i = 0; i < read && !status; i++) {

@@ -150,7 +150,7 @@ static void print_series(const struct series *s)
   }
 }
 
-/* What it puts into the record. */
+/* The series that it records. */
 static const struct series *series_of(const struct plugin *p)
 {
   if (!strcmp(p->kind, "stabilizer")) return stabilizer_find(p->name)->emits;

@@ -1,4 +1,4 @@
-/* maxlogit list: what there is to choose from */
+/* maxlogit list: all plug-ins, presets, commands and claims */
 #include <stdio.h>
 #include <string.h>
 #include "app/command.h"

@@ -1,4 +1,4 @@
-/* maxlogit note: remarks in a run file, and what became of one that another program has changed */
+/* maxlogit note: remarks in a run file, and acceptance of one that another program has changed */
 #include <stdio.h>
 #include <string.h>
 

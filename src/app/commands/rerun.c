@@ -31,7 +31,7 @@ static const struct command_option options[] = {
   NO_OPTION,
 };
 
-/* What the run left beside the file that takes the place of the first. */
+/* The files of the run beside the file that replaces the first one. */
 static int take_place(const char *again, const char *path, struct error *e)
 {
   char journal[4096];
@@ -63,11 +63,12 @@ static int rerun(void *request, struct error *e)
   config_free(c);
   struct lock *lock = has_files ? lock_take(lock_path, e) : NULL;
   if (has_files && !lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
-  *e = (struct error){0}; /* no run is written where nobody may write */
+  *e = (struct error){0}; /* a folder without write permission needs no lock: no run is written there */
   status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
   long begins = t ? trainer_status(t).done : 0;
   if (!status) status = report_drive(t, 1, e);
-  if (status == STATUS_DIVERGED) status = STATUS_OK; /* as the first time, or the comparison says so */
+  if (status == STATUS_DIVERGED)
+    status = STATUS_OK; /* as in the first run; otherwise the comparison reports it */
   if (status == STATUS_STOPPED)
     error_set(e, status, "stopped; `maxlogit rerun %s` begins again", path);
   else if (!status && has_files)

@@ -74,7 +74,7 @@ static int print_time(struct trainer *t, struct error *e)
   double begin = 0, seconds = 0;
   int timed = -1;
   char all[32];
-  fflush(stdout); /* what is known does not wait for this */
+  fflush(stdout); /* print the known facts before this takes its time */
   while (timed < MOST && seconds < 1 && trainer_more(t) && trainer_ranks(t, NULL) == 1) {
     if (trainer_step(t, e) || trainer_settle(t, e)) return e->status;
     if (!++timed) begin = clock_seconds();

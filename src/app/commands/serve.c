@@ -34,7 +34,7 @@ struct serving {
   int waiting; /* runs that are still to be read */
 };
 
-/* What is new is looked for when the list of runs is asked for. */
+/* A request for the list of runs also looks for new runs. */
 static int send_file(void *context, const char *name, const char *runs, const char *steps, char **text,
                      size_t *length, const char **type, struct error *e)
 {
@@ -42,7 +42,7 @@ static int send_file(void *context, const char *name, const char *runs, const ch
   s->asked++;
   pthread_mutex_lock(&s->mutex);
   if (!s->waiting && !strcmp(name, "data/index.js") && clock_seconds() - s->looked > 0.5) {
-    struct error none = {0}; /* what is known stays where runs cannot be read now */
+    struct error none = {0}; /* if runs cannot be read now, the page keeps its earlier contents */
     runs_page_look(s->page, &none);
     s->waiting = 1;
     s->looked = clock_seconds();
@@ -53,7 +53,7 @@ static int send_file(void *context, const char *name, const char *runs, const ch
   return status;
 }
 
-/* A tenth of a second of reading runs, where some wait and nobody asks, or of doing nothing. */
+/* A tenth of a second of reading waiting runs if there are no requests, or of sleep. */
 static void read_on(struct serving *s)
 {
   const struct timespec turn = {0, 1000000}, pause = {0, 100000000};
@@ -78,7 +78,7 @@ static int serve(void *request, struct error *e)
   int port = (int)r->port;
   drive_catch_signals();
   int status = runs_page_look(s.page, e);
-  if (!status) s.waiting = runs_page_read(s.page); /* what series there are */
+  if (!status) s.waiting = runs_page_read(s.page); /* the list of series */
   if (!status) status = http_start(&http, r->address, &port, send_file, &s, e);
   if (!status) {
     int count = runs_page_runs(s.page);

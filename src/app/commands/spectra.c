@@ -1,4 +1,4 @@
-/* spectra.c - singular values of checkpoints, summed up: every matrix, every head, and what bounds its logits */
+/* spectra.c - singular values of checkpoints, summed up: every matrix, every head, and the bound of its logits */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

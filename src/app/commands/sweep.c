@@ -1,4 +1,4 @@
-/* maxlogit sweep: run the product of lists, and say what came of each point */
+/* maxlogit sweep: run the product of lists, and report the outcome of each point */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ struct view {
   int quiet, terminal, has_bar;
   double started, drawn, before; /* before: share of the work that was done when we started */
   char *line[MOST_LINES];
-  int lines; /* what workers said, to say it once */
+  int lines; /* messages of workers, each printed once */
 };
 
 static int is_over(const struct sweep_point *p) { return p->fate > SWEEP_RUNNING; }

@@ -266,14 +266,14 @@ static void print_json(const struct tuning *t, const char *file)
 struct tune_writing {
   struct buffer *out;
   const struct tuning *tuning;
-  int presets; /* first the preset, then what was given beside it */
+  int presets; /* first the preset, then settings given in addition */
 };
 
 static int add_setting(void *context, const struct config_entry *x)
 {
   struct tune_writing *w = context;
   static const char *const left_out[] = {"train.seed", "arm", "sweep.dir", "device.threads", NULL};
-  /* what was given stands there even where it is the default: the preset may say something else */
+  /* a given setting is written even if it is the default: the preset may set another value */
   if (!strcmp(x->origin, "default") || !x->used || !strncmp(x->origin, "preset", 6) ||
       w->presets != !strcmp(x->key, "preset"))
     return 0;
@@ -343,7 +343,7 @@ static int draw(const struct tuning *t, const char *scripts, const char *term, i
   return status;
 }
 
-/* A figure that cannot be drawn takes nothing from what was found. */
+/* The results stand even if the figure cannot be drawn. */
 static void draw_all(const struct tuning *t, const char *asked, int quiet)
 {
   struct error e = {0};
