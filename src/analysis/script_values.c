@@ -74,7 +74,8 @@ static void read_assignment(struct script_values *v, const char *line)
   if (!is_array)
     read_value(v, name, 0, at);
   else
-    for (int i = 0; at && (*at == '[' || !strncmp(at, ", ", 2)); i++) at = read_value(v, name, i, at + (*at == ',' ? 2 : 1));
+    for (int i = 0; at && (*at == '[' || !strncmp(at, ", ", 2)); i++)
+      at = read_value(v, name, i, at + (*at == ',' ? 2 : 1));
 }
 
 /* --- data ----------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* script_values.h - the numbers and texts of a figure's script, read back: what is drawn with characters has them, too */
+/* script_values.h - the numbers and texts of a script, read back: what is drawn with characters has them, too */
 #ifndef MAXLOGIT_ANALYSIS_SCRIPT_VALUES_H
 #define MAXLOGIT_ANALYSIS_SCRIPT_VALUES_H
 #include <stdio.h>

@@ -14,8 +14,9 @@ struct chart_cell {
   enum layer layer;
 };
 
-const char *const chart_levels[2] = {" .:-=+*#%@", " \342\226\201\342\226\202\342\226\203\342\226\204\342\226\205"
-                                                   "\342\226\206\342\226\207\342\226\210"};
+const char *const chart_levels[2] = {" .:-=+*#%@",
+                                     " \342\226\201\342\226\202\342\226\203\342\226\204\342\226\205"
+                                     "\342\226\206\342\226\207\342\226\210"};
 
 /* --- the page ------------------------------------------------------------------------------------------- */
 
@@ -62,10 +63,7 @@ static void add_cell(struct buffer *b, const struct chart_cell *c)
     buffer_add(b, " ");
 }
 
-static int is_blank(const struct chart_cell *c)
-{
-  return (!*c->glyph || !strcmp(c->glyph, " ")) && !c->dots;
-}
+static int is_blank(const struct chart_cell *c) { return (!*c->glyph || !strcmp(c->glyph, " ")) && !c->dots; }
 
 void chart_page_end(struct buffer *b, struct chart_page *p, int colors)
 {
@@ -150,10 +148,10 @@ static void set_dot(const struct frame *f, const struct chart_curve *curve, int 
     c->dots |= (unsigned char)bit[y % 4][x % 2];
   else if (layer >= c->layer)
     snprintf(c->glyph, sizeof c->glyph, "%c",
-             layer == BAND     ? '.'
-             : !curve->letter  ? '*'
-             : is_over         ? '+' /* of several curves */
-                               : curve->letter);
+             layer == BAND    ? '.'
+             : !curve->letter ? '*'
+             : is_over        ? '+' /* of several curves */
+                              : curve->letter);
   set_cell(c, curve->color, layer);
 }
 
@@ -253,7 +251,8 @@ static void mark_cut(const struct frame *f, const struct chart_curve *c)
   for (long i = 0; i < c->count; i++) {
     struct point p;
     if (!point_at(f, c, i, &p) || p.x < 0 || p.x >= f->wide) continue;
-    const int top = p.has_band ? p.hi < p.y ? p.hi : p.y : p.y, bottom = p.has_band && p.lo > p.y ? p.lo : p.y;
+    const int top = p.has_band ? p.hi < p.y ? p.hi : p.y : p.y,
+              bottom = p.has_band && p.lo > p.y ? p.lo : p.y;
     const int column = f->column + p.x / (f->page->utf8 ? 2 : 1);
     if (top < 0) chart_text(f->page, column, f->row, c->color, f->page->utf8 ? "\342\226\262" : "^");
     if (bottom >= f->high)
@@ -328,7 +327,8 @@ static void add_axes(const struct frame *f, int margin)
 static void draw_level(const struct frame *f)
 {
   const double y = scaled(f->chart->level, f->chart->log_y);
-  const int at = isnan(y) ? -1 : dot_row(f, y), row = at < 0 || at >= f->high ? -1 : at / (f->page->utf8 ? 4 : 1);
+  const int at = isnan(y) ? -1 : dot_row(f, y),
+            row = at < 0 || at >= f->high ? -1 : at / (f->page->utf8 ? 4 : 1);
   for (int i = 0; i < f->columns && row >= 0; i += 2) {
     const struct chart_cell *c = cell_at(f->page, f->column + i, f->row + row);
     if (c && c->layer <= BAND) chart_text(f->page, f->column + i, f->row + row, 0, "-");
@@ -367,7 +367,9 @@ static void level_text(char out[5], double value, const struct chart_map *m, int
 void chart_map_draw(struct chart_page *page, const struct chart_map *m, int column, int row)
 {
   const int margin = m->columns < NARROW ? NARROW_MARGIN : MARGIN, left = column + margin + 1;
-  const int each = m->wide ? (m->columns - margin - 1) / m->wide : 0, wide = each > 3 ? 3 : each < 1 ? 1 : each;
+  const int each = m->wide ? (m->columns - margin - 1) / m->wide : 0, wide = each > 3   ? 3
+                                                                             : each < 1 ? 1
+                                                                                        : each;
   chart_text(page, column + margin, row, 0, m->title);
   for (int r = 0; r < m->high; r++) {
     print_right(page, left - 2, row + 1 + r, m->row_name[r]);
@@ -378,8 +380,10 @@ void chart_map_draw(struct chart_page *page, const struct chart_map *m, int colu
       chart_text(page, left + i, row + 1 + r, 0, text);
     }
   }
-  const int below = row + 1 + m->high, end = left + m->wide * wide, from = chart_text(page, left, below, 0, m->first);
+  const int below = row + 1 + m->high, end = left + m->wide * wide,
+            from = chart_text(page, left, below, 0, m->first);
   const int name = (int)strlen(m->x_name), middle = left + (m->wide * wide - name) / 2;
-  if (middle > from && middle + name < end - (int)strlen(m->last)) chart_text(page, middle, below, 0, m->x_name);
+  if (middle > from && middle + name < end - (int)strlen(m->last))
+    chart_text(page, middle, below, 0, m->x_name);
   if (end - (int)strlen(m->last) > from) print_right(page, end, below, m->last);
 }

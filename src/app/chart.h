@@ -15,9 +15,9 @@ void chart_page_end(struct buffer *, struct chart_page *, int colors);
 /* Print a text from this cell on; returns the column behind it. */
 int chart_text(struct chart_page *, int column, int row, int color, const char *text);
 
-/* A line, and a band from lo to hi (NULL: none). Values that are not finite leave a gap; on a logarithmic scale those not
-   positive, too. With `letter` the line is marked by it every few columns, and drawn of it without utf8. With `point`
-   only this text stands at each x, and lo to hi is a bar. */
+/* A line, and a band from lo to hi (NULL: none). Values that are not finite leave a gap; on a logarithmic scale those
+   not positive, too. With `letter` the line is marked by it every few columns, and drawn of it without utf8. With
+   `point` only this text stands at each x, and lo to hi is a bar. */
 struct chart_curve {
   const double *x, *y, *lo, *hi;
   long count;
@@ -26,14 +26,14 @@ struct chart_curve {
   const char *point;
 };
 
-/* In a frame of columns x rows characters, title line and numbers included. Ends of an axis that are NaN are those of the
-   values; values beyond are marked at the frame. */
+/* In a frame of columns x rows characters, title line and numbers included. Ends of an axis that are NaN are those of
+   the values; values beyond are marked at the frame. */
 struct chart {
   const char *title, *x_name;
   const struct chart_curve *curve;
   int curves, columns, rows, log_x, log_y;
   double x_low, x_high, y_low, y_high, level; /* level: a dashed line at this height */
-  int is_cut; /* out: some values are beyond the frame */
+  int is_cut;                                 /* out: some values are beyond the frame */
 };
 #define CHART_ENDS .x_low = NAN, .x_high = NAN, .y_low = NAN, .y_high = NAN, .level = NAN
 void chart_draw(struct chart_page *, struct chart *, int column, int row);

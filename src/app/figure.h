@@ -32,8 +32,8 @@ struct figure {
   const char *name, *help;
   /* Write what NAME.gp reads, in gnuplot's language. STATUS_USAGE where these runs have nothing to draw. */
   int (*data)(FILE *, const struct figure_request *, struct error *);
-  const char *needs; /* drawn without being asked for where all runs have this series */
-  const char *asked; /* by these options alone, instead of by --figure */
+  const char *needs;                /* drawn without being asked for where all runs have this series */
+  const char *asked;                /* by these options alone, instead of by --figure */
   void (*text)(struct text_page *); /* draws with characters what the data say (text_page.h) */
 };
 extern const struct figure *const figures[]; /* NULL-terminated, generated registry */

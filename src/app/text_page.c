@@ -85,10 +85,7 @@ void text_note(struct text_page *t, const char *format, ...)
 
 /* --- groups --------------------------------------------------------------------------------------------- */
 
-static char letter_of(const struct text_page *t, int g)
-{
-  return t->groups > 1 ? (char)('a' + g % 26) : 0;
-}
+static char letter_of(const struct text_page *t, int g) { return t->groups > 1 ? (char)('a' + g % 26) : 0; }
 
 static int color_of(const struct text_page *t, int g)
 {
@@ -147,8 +144,7 @@ void text_note_means(struct text_page *t, const char *mean, const char *band)
 /* A column of a block; NULL for column 0 of intervals. */
 static const double *column_of(const struct script_block *b, int column, double *room)
 {
-  for (long r = 0; r < b->rows; r++)
-    room[r] = column < b->columns ? b->value[r * b->columns + column] : NAN;
+  for (long r = 0; r < b->rows; r++) room[r] = column < b->columns ? b->value[r * b->columns + column] : NAN;
   return room;
 }
 
@@ -163,11 +159,13 @@ static struct chart_curve *add_curve(struct curves *c, const struct script_block
 {
   struct chart_curve *out = &c->curve[c->count++];
   double *room = arena_get(c->room, 4 * (size_t)b->rows + 1, sizeof *room);
-  *out = (struct chart_curve){.x = column_of(b, x, room), .y = column_of(b, y, room + b->rows), .count = b->rows};
+  *out =
+    (struct chart_curve){.x = column_of(b, x, room), .y = column_of(b, y, room + b->rows), .count = b->rows};
   return out;
 }
 
-static void add_interval(struct curves *c, struct chart_curve *curve, const struct script_block *b, int lo, int hi)
+static void add_interval(struct curves *c, struct chart_curve *curve, const struct script_block *b, int lo,
+                         int hi)
 {
   double *room = arena_get(c->room, 2 * (size_t)b->rows + 1, sizeof *room);
   curve->lo = column_of(b, lo, room);
@@ -212,8 +210,8 @@ static void add_marks(struct curves *c, const struct text_page *t, const struct 
   curve->point = t->utf8 ? "\303\227" : "x";
 }
 
-static void draw_panel(struct text_page *t, struct chart_page *page, const struct text_panel *p, int column, int row,
-                       int columns, int rows)
+static void draw_panel(struct text_page *t, struct chart_page *page, const struct text_panel *p, int column,
+                       int row, int columns, int rows)
 {
   struct curves c = {.room = arena_new()};
   for (int g = 0; g < t->groups; g++) add_group(&c, t, p, g);
@@ -266,7 +264,9 @@ void text_page_print(struct text_page *t, void (*draw)(struct text_page *))
   if (heading && *heading) add_wrapped(t, heading);
   add_letters(t);
   draw(t);
-  if (t->is_cut) add_wrapped(t, t->utf8 ? "\342\226\262\342\226\274: goes on beyond the frame." : "^v: goes on beyond the frame.");
+  if (t->is_cut)
+    add_wrapped(t, t->utf8 ? "\342\226\262\342\226\274: goes on beyond the frame."
+                           : "^v: goes on beyond the frame.");
   fwrite(t->out.text, 1, t->out.length, stdout);
   memory_free(t->out.text);
 }

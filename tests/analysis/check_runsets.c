@@ -1131,8 +1131,8 @@ START_TEST(where_gnuplot_draws)
   FILE *f = open_memstream(&text, &length);
   gnuplot_terminal(f, "it's\nthere", "svg", "o\x01", NULL);
   fclose(f);
-  ck_assert_str_eq(
-    text, "plots = 'it'.\"\\047\".'s'.\"\\012\".'there'\nout = 'o'.\"\\001\".''\nterm = 'svg'\n");
+  ck_assert_str_eq(text,
+                   "plots = 'it'.\"\\047\".'s'.\"\\012\".'there'\nout = 'o'.\"\\001\".''\nterm = 'svg'\n");
   free(text);
 }
 END_TEST

@@ -14,8 +14,13 @@ static char *drawn_of(const struct chart_curve *curve, int curves, int log_scale
 {
   struct buffer b = {0};
   struct chart_page page;
-  struct chart chart = {
-    .title = "title", .curve = curve, .curves = curves, .columns = COLUMNS + 20, .rows = ROWS, .log_y = log_scale, CHART_ENDS};
+  struct chart chart = {.title = "title",
+                        .curve = curve,
+                        .curves = curves,
+                        .columns = COLUMNS + 20,
+                        .rows = ROWS,
+                        .log_y = log_scale,
+                        CHART_ENDS};
   chart_page_new(&page, chart.columns, chart.rows, utf8);
   chart_draw(&page, &chart, 0, 0);
   chart_page_end(&b, &page, 0);
@@ -115,7 +120,8 @@ START_TEST(several_curves)
   const double x[] = {0, 4}, up[] = {0, 4}, down[] = {4, 0}, lo[] = {0, 0}, hi[] = {2, 2}, one[] = {1, 1};
   const struct chart_curve two[] = {{.x = x, .y = up, .count = 2, .letter = 'a'},
                                     {.x = x, .y = down, .count = 2, .letter = 'b'}};
-  const struct chart_curve band[] = {{.x = x, .y = one, .lo = lo, .hi = hi, .count = 2}, {.x = x, .y = up, .count = 2}};
+  const struct chart_curve band[] = {{.x = x, .y = one, .lo = lo, .hi = hi, .count = 2},
+                                     {.x = x, .y = up, .count = 2}};
   char *found = drawn_of(two, 2, 0, 0);
   ck_assert_str_eq(found, "          title\n"
                           "        4 |bbbbb                    aaaa\n"
@@ -171,15 +177,15 @@ START_TEST(in_color)
     chart_draw(&page, &chart, 0, 0);
     chart_page_end(&b, &page, color);
     ck_assert_str_eq(b.text, color ? "          t\n"
-                                      "      1.5 |\n"
-                                      "          |\033[33maaaaaaaaaaaaaaaaaaaaaaaaaaaaa\033[0m\n"
-                                      "      0.5 |\n"
-                                      "           0                           4\n"
-                                    : "          t\n"
-                                      "      1.5 |\n"
-                                      "          |aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
-                                      "      0.5 |\n"
-                                      "           0                           4\n");
+                                     "      1.5 |\n"
+                                     "          |\033[33maaaaaaaaaaaaaaaaaaaaaaaaaaaaa\033[0m\n"
+                                     "      0.5 |\n"
+                                     "           0                           4\n"
+                                   : "          t\n"
+                                     "      1.5 |\n"
+                                     "          |aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+                                     "      0.5 |\n"
+                                     "           0                           4\n");
     memory_free(b.text);
   }
 }

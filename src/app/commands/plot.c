@@ -366,7 +366,7 @@ const struct command command_plot = {
   .name = "plot",
   .arguments = "RUN.h5 ...",
   .help = "figures: SVG, PNG, PDF, or in the terminal (-t)",
-  .about = "Draw figures of runs with gnuplot, or with characters (-t). " SELECTION_HELP
+  .about = "Draw figures of runs with gnuplot, or with characters. " SELECTION_HELP
            " Runs that differ only in their seed become one curve "
            "with a band.",
   .more = "maxlogit plot demo -o figures\n"

@@ -68,8 +68,8 @@ static void print_screen(struct buffer *b)
   memory_free(b->text);
 }
 
-static void draw_curve(struct buffer *b, const struct live_rows *l, enum live_field field, const char *title, int columns,
-                       int rows)
+static void draw_curve(struct buffer *b, const struct live_rows *l, enum live_field field, const char *title,
+                       int columns, int rows)
 {
   const struct chart_curve curve = {.x = l->value[LIVE_STEP], .y = l->value[field], .count = l->rows};
   struct chart chart = {.title = title,

@@ -64,14 +64,16 @@ static void text_measure(struct text_page *t, int g, int m, const char *const *r
   static const char *const names[MEASURES] = {"Bound on |logit|", "spectral norm of w_q^T w_k",
                                               "SVD entropy of w_q^T w_k"};
   const struct script_block b = script_block(t->values, "data", MEASURES * g + m);
-  const int heads = (int)script_number(t->values, "heads", g), layers = (int)script_number(t->values, "layers", g);
+  const int heads = (int)script_number(t->values, "heads", g),
+            layers = (int)script_number(t->values, "layers", g);
   const double low = script_number(t->values, "low", m), high = script_number(t->values, "high", m);
   double *value = memory_new((size_t)b.rows + 1, sizeof *value);
   char title[256], last[32];
   for (long r = 0; r < b.rows; r++) value[r] = b.value[r * 3 + 2];
   snprintf(title, sizeof title, "%s: '%s' is %.3g to %.3g", names[m], chart_levels[t->utf8], low, high);
   snprintf(last, sizeof last, "%d", heads - 1);
-  const struct chart_map map = {title, "head", "0", last, row_name, value, heads, layers, t->columns, m < 2, low, high};
+  const struct chart_map map = {title, "head", "0",        last,  row_name, value,
+                                heads, layers, t->columns, m < 2, low,      high};
   text_map(t, &map);
   memory_free(value);
 }

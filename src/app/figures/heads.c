@@ -20,8 +20,8 @@ static int put_run_deaths(FILE *f, const struct run *run, int g, int heads, long
     long row = 0;
     while (row < t.rows - 1 && t.step[row] < dead[i].step) row++;
     if (panel >= t.columns || !t.rows) continue;
-    fprintf(f, "%.0f %s %d %d\n", dead[i].step, gnuplot_value(t.value[row * t.columns + panel], text), panel + 1,
-            g + 1);
+    fprintf(f, "%.0f %s %d %d\n", dead[i].step, gnuplot_value(t.value[row * t.columns + panel], text),
+            panel + 1, g + 1);
     ++*deaths;
   }
   if (!status) table_free(&t);

@@ -138,8 +138,8 @@ static int loss_data(FILE *f, const struct figure_request *r, struct error *erro
 static void text_ends(struct text_page *t)
 {
   for (int g = 0; g < t->groups; g++) {
-    const double mean = script_number(t->values, "final_mean", g), lo = script_number(t->values, "final_lo", g),
-                 hi = script_number(t->values, "final_hi", g);
+    const double mean = script_number(t->values, "final_mean", g),
+                 lo = script_number(t->values, "final_lo", g), hi = script_number(t->values, "final_hi", g);
     struct buffer name = {0};
     text_group_name(t, g, &name);
     if (hi > lo)

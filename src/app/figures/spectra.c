@@ -174,7 +174,8 @@ static void spectra_text(struct text_page *t)
   struct text_panel p[MEASURES * KINDS];
   char title[MEASURES * KINDS][96];
   for (int i = 0; i < MEASURES * panels; i++) {
-    const int m = i / panels, column = 2 + 3 * (KINDS * m + (int)script_number(t->values, "panel_kind", i % panels));
+    const int m = i / panels,
+              column = 2 + 3 * (KINDS * m + (int)script_number(t->values, "panel_kind", i % panels));
     snprintf(title[i], sizeof title[i], "%s: %s", strchr(measures[m], '/') + 1,
              script_text(t->values, "panel_name", i % panels));
     p[i] = (struct text_panel){.title = title[i],
