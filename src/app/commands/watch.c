@@ -61,6 +61,15 @@ static void print_lines(const struct live_view *w, long from)
   memory_free(b.text);
 }
 
+/* A line never wraps. */
+static void add_cut(struct buffer *out, struct buffer *line, int columns)
+{
+  char fits[512];
+  text_fill(fits, columns < 511 ? (size_t)columns + 1 : sizeof fits, line->text);
+  buffer_add(out, "%s\n", fits);
+  memory_free(line->text);
+}
+
 static void print_screen(struct buffer *b)
 {
   printf("\033[H\033[J%s", b->text);
@@ -93,8 +102,11 @@ static void draw(const struct live_view *w)
   if (w->live.rows > 0) {
     double value[LIVE_FIELDS];
     values_of(&w->live, w->live.rows - 1, value);
-    buffer_add(&b, "%s  ", w->shown);
-    add_values(&b, value);
+    struct buffer head = {0};
+    buffer_add(&head, "%s  ", w->shown);
+    add_values(&head, value);
+    head.text[head.length - 1] = 0; /* the line's end */
+    add_cut(&b, &head, size.columns);
     draw_curve(&b, &w->live, LIVE_LOSS, "loss (nat per token)", size.columns, rows);
     draw_curve(&b, &w->live, LIVE_MAX_LOGIT, "max logit (log scale)", size.columns, rows);
   } else
@@ -209,14 +221,6 @@ static int look_at(struct watched_run *r)
   live_end(&r->live);
   r->is_live = 0;
   return -1;
-}
-
-static void add_cut(struct buffer *out, struct buffer *line, int columns)
-{
-  char fits[512];
-  text_fill(fits, columns < 511 ? (size_t)columns + 1 : sizeof fits, line->text);
-  buffer_add(out, "%s\n", fits);
-  memory_free(line->text);
 }
 
 /* As many letters as fit, and blanks. */
