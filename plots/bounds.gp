@@ -5,31 +5,12 @@ strip(g) = layers[g] * 22 < 88 ? 88 : layers[g] * 22 > 660 ? 660 : layers[g] * 2
 width = 1200
 body = 48; legend = 0
 do for [g=1:groups] { body = body + strip(g) + 96 }
-rows = 4
-do for [g=1:groups] { rows = rows + layers[g] + 6 }
 load plots."/style.gp"
 subtitle = "Bound: for any input and any two positions, before any cap. ". \
     "Form: of the rows as they are stored. Colours: by panel."
 load plots."/page.gp"
 unset grid
 set yrange [*:*] reverse
-
-if (text_term) {
-  shades = " .:-=+*#%@"
-  of(v) = log10(high[1] / low[1]) > 0 ? log10(v / low[1]) / log10(high[1] / low[1]) : 1
-  shade(v) = v == v ? shades[1 + int(9.999 * of(v)):1 + int(9.999 * of(v))] : "?"
-  set multiplot layout groups,1 title sprintf("Bound on |logit|: '%s' is %.3g to %.3g, low to high", \
-      shades, low[1], high[1])
-  set border 3
-  do for [g=1:groups] {
-    set title source[g]
-    set xlabel "head"; set ylabel "layer"
-    set xrange [-0.5:heads[g]-0.5]; set yrange [layers[g]-0.5:-0.5]
-    plot $data index 3*(g-1) using 1:2:(shade(column(3))) with labels notitle
-  }
-  unset multiplot
-  exit
-}
 
 array title_of[3] = ["bound on |logit|", "spectral norm of w_q^T w_k", "SVD entropy of w_q^T w_k"]
 set multiplot

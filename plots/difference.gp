@@ -20,14 +20,6 @@ set yrange [y_low:y_high]
 set xrange [0:last_of_all]
 set format x "%g"; set format y "%g"
 
-if (text_term) {
-  set title heading noenhanced
-  set xlabel "training step"
-  unset grid; set key on outside top center horizontal
-  plot for [g=1:groups] $data index g-1 using 1:3 with lines lc g title name(g), nothing with lines lc 0 title "no difference"
-  exit
-}
-
 set lmargin at screen x_of(105); set rmargin at screen groups > 1 ? edge_beside(0.86) : narrow ? 1 - 14.0 / width : 0.92
 set bmargin at screen y_of(height - 68); set tmargin at screen y_of(top)
 eval axis_of_steps(last_of_all, 1)

@@ -1,5 +1,6 @@
 # heads.gp - max logit of every head: small multiples on common axes
 # Data: $data, one block a group: step n, then mean lo hi for each of the `panels` heads (geometric, 95 %).
+# $deaths, a line a head of a run that died: step, max logit, panel, group; deaths of them, below dead_share of the start.
 # Also: panel_name[p]; across (panels in a row); low, high, all_low, all_high, last_of_all, tau, tau_name, heading, about.
 width = 1200
 load plots."/style.gp"
@@ -14,25 +15,11 @@ panel_height = 172; body = panel_height * down + 36
 has_tau = tau == tau && log10(tau) > bottom && log10(tau) < top_y
 subtitle = sprintf("Line: %s%s%s", over_seeds("geometric mean"), \
     most_seeds > 1 ? "; band: 95 % interval (Student's t on logarithms)." : ".", dashes_text.(across > 4 && has_tau ? " Thin line: ".tau_name."." : "").cut_text(y_low, y_high))
-if (text_term) { rows = 3 + 13 * down; legend = 0 }
+if (deaths > 0) { subtitle = subtitle.sprintf(" ×: a head of a run died, below %g of its start.", dead_share) }
 load plots."/page.gp"
 panel_height = (body - 36.0) / down
 set yrange [y_low:y_high]
 set xrange [0:last_of_all]
-
-if (text_term) {
-  marks = "*#$%@&="                                  # as the dumb terminal draws colours 1, 2, ...
-  do for [g=1:groups] { heading = heading.sprintf("  %s %s", marks[g:g], name(g)) }
-  set multiplot layout down,across title heading
-  unset grid
-  set format y "%g"; set xtics (0, last_of_all)
-  do for [p=1:panels] {
-    set title panel_name[p]
-    plot for [g=1:groups] $data index g-1 using 1:(column(3*p)) with lines lc g notitle
-  }
-  unset multiplot
-  exit
-}
 
 set multiplot
 digits = strlen(sprintf("%d", int(last_of_all)))
@@ -71,7 +58,9 @@ do for [p=1:panels] {
        for [g=1:groups] $data index g-1 using 1:(mark(column(3*p+2) > y_high, $1/last_of_all, y_high)) with points \
            pt 9 ps 0.6 lc rgb colour[g] notitle, \
        for [g=1:groups] $data index g-1 using 1:(mark(column(3*p+1) < y_low, $1/last_of_all, y_low)) with points \
-           pt 11 ps 0.6 lc rgb colour[g] notitle
+           pt 11 ps 0.6 lc rgb colour[g] notitle, \
+       for [d=1:deaths > 0] $deaths using 1:($3 == p ? inside($2) : NaN):(colour[int($4)]) with points pt 2 ps 0.9 lw 1.6 \
+           lc rgb variable notitle
   if (p == 1) { unset label 2; load plots."/head_off.gp" }
 }
 unset label 1; unset arrow 1

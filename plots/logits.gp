@@ -15,16 +15,6 @@ load plots."/page.gp"
 set yrange [y_low:y_high]
 set xrange [0:last_of_all]
 
-if (text_term) {
-  set title heading
-  set xlabel "training step"
-  unset grid; set key on outside top center horizontal
-  set format y "%g"
-  plot for [g=1:groups] $data index g-1 using 1:3 with lines lw 1 lc g title name(g), \
-       (tau == tau ? tau : NaN) with dots title (tau == tau ? tau_name : "")
-  exit
-}
-
 set lmargin at screen x_of(92); set rmargin at screen edge_beside(0.80)
 set bmargin at screen y_of(height - 66); set tmargin at screen y_of(top)
 set format y decades_format; set mytics 10

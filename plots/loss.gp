@@ -25,15 +25,6 @@ each = narrow && has_val ? body / 3.0 : body
 set xrange [0:last_of_all]
 if (log_y) { set logscale y; set format y high / low > 3000 ? decades_format : "%g" }
 
-if (text_term) {
-  set title heading
-  set xlabel "training step"
-  unset grid; set key on outside top center horizontal
-  set yrange [y_low:y_high]
-  plot for [g=1:groups] $train index g-1 using 1:3 with lines lc g title name(g)
-  exit
-}
-
 set multiplot
 set xlabel "training step" offset 0,0.4
 set yrange [y_low:y_high]

@@ -28,20 +28,6 @@ do for [g=1:groups] { stats $cells index g-1 using 3 nooutput; if (STATS_records
 digits(z) = abs(z) >= 1000 ? sprintf("%.0f", z) : sprintf("%.3g", z)
 where(z) = log_z ? (log10(z) - log10(low)) / (log10(high) - log10(low) + 1e-12) : (z - low) / (high - low + 1e-300)
 
-if (text_term) {
-  set title heading noenhanced
-  set xlabel x_name noenhanced; set ylabel y_name noenhanced
-  unset grid; unset key
-  set xrange [-0.6:x_values-0.4]; set yrange [-0.6:y_values-0.4]
-  set xtics (); do for [i=1:x_values] { set xtics add (x_value[i] i-1) }
-  set ytics (); do for [i=1:y_values] { set ytics add (y_value[i] i-1) }
-  do for [g in drawn] {
-    if (groups > 1) { set title heading.": ".name(int(g)) noenhanced }
-    plot $cells index int(g)-1 using 1:2:($3 == $3 ? digits($3) : "x") with labels notitle
-  }
-  exit
-}
-
 set datafile missing                                # a NaN is a cell, too
 set multiplot
 unset grid

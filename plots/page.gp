@@ -45,16 +45,14 @@ scale = page_width > 0 ? page_width * (term eq "png" ? 300 : 96) / width : 1
 svg_scale = page_width > 0 ? 0.75 : 1
 eval terminal(scale, svg_scale)
 if (out ne "") set output out
-if (!text_term) {
-  at_y = 14
-  do for [i=1:head_lines] {
-    at_y = at_y + (head_size[i] ? 32 : 21)
-    set label 100+i head_line[i] at screen x_of(30),y_of(at_y - (head_size[i] ? 15 : 10)) font (head_size[i] ? family.":Bold,17" : ",12") \
-        tc rgb (head_size[i] ? ink : soft) noenhanced
-  }
-  if (legend) { do for [g=1:groups] {
-    set arrow 150+g from screen x_of(legend_x[g]),y_of(legend_y[g]) to screen x_of(legend_x[g]+30),y_of(legend_y[g]) \
-        nohead lw 2.2 dt dash(g) lc rgb colour[g]
-    set label 150+g name(g) at screen x_of(legend_x[g]+37),y_of(legend_y[g]) font ",12" tc rgb ink noenhanced
-  } }
+at_y = 14
+do for [i=1:head_lines] {
+  at_y = at_y + (head_size[i] ? 32 : 21)
+  set label 100+i head_line[i] at screen x_of(30),y_of(at_y - (head_size[i] ? 15 : 10)) font (head_size[i] ? family.":Bold,17" : ",12") \
+      tc rgb (head_size[i] ? ink : soft) noenhanced
 }
+if (legend) { do for [g=1:groups] {
+  set arrow 150+g from screen x_of(legend_x[g]),y_of(legend_y[g]) to screen x_of(legend_x[g]+30),y_of(legend_y[g]) \
+      nohead lw 2.2 dt dash(g) lc rgb colour[g]
+  set label 150+g name(g) at screen x_of(legend_x[g]+37),y_of(legend_y[g]) font ",12" tc rgb ink noenhanced
+} }

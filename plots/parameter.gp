@@ -28,15 +28,6 @@ subtitle = (times ? "Line: median (Kaplan and Meier), runs that never got there 
             log_y ? "geometric " : "", log_y ? " on logarithms" : "")).dashes_text.cut_text(y_low, y_high)
 load plots."/page.gp"
 
-if (text_term) {
-  set title heading
-  set xlabel x_name
-  unset grid; set key on outside top center horizontal
-  plot for [g in drawn] $curves index int(g)-1 using 1:3 with linespoints lc int(g) title name(int(g)), \
-       for [g in dotted] $runs index int(g)-1 using 1:2 with points pt 6 lc int(g) notitle
-  exit
-}
-
 not_reached(g) = times && last[g] != last[g] ? ", not reached" : ""
 do for [g=1:groups] { if (strlen(name(g).not_reached(g)) > longest) { longest = strlen(name(g).not_reached(g)) } }
 set lmargin at screen x_of(105); set rmargin at screen edge_beside(0.80)

@@ -16,18 +16,11 @@ body = narrow ? 420 : 560; legend = 1
 subtitle = sprintf("Disc: %s%s; circles: runs.%s%s", over_seeds("mean"), \
     most_seeds > 1 ? ", bars: 95 % intervals (Student's t)" : "", \
     front > 1 ? " Grey: the front; none is lower in both." : "", is_cut ? " ▲▼◀▶: goes on beyond the frame." : "")
-if (text_term) { legend = 0 }
 load plots."/page.gp"
 if (log_x) { set logscale x }
 if (log_y) { set logscale y }
 set xrange [x_low:x_high]; set yrange [y_low:y_high]
 set format x "%g"; set format y "%g"
-if (text_term) {
-  set title heading; set xlabel x_name; set ylabel y_name
-  unset grid; set key on outside top center horizontal
-  plot for [g=1:groups] $runs index g-1 using 1:2 with points pt g lc g title name(g)
-  exit
-}
 set lmargin at screen x_of(100); set rmargin at screen 1 - 20.0 / width
 set tmargin at screen y_of(top); set bmargin at screen y_of(height - 70)
 set xlabel x_name.(log_x ? "  (log scale)" : "") offset 0,0.2 noenhanced

@@ -22,23 +22,9 @@ do for [p=1:panels] {
 subtitle = sprintf("Line: %s%s%s", over_seeds(some_log && some_linear ? "mean (geometric on a log axis)" : \
     some_log ? "geometric mean" : "mean"), \
     most_seeds > 1 ? "; band: 95 % interval of the mean (Student's t)." : ".", dashes_text.(is_cut ? marks_text : ""))
-if (text_term) { legend = 0 }
 load plots."/page.gp"
 set xrange [0:last_of_all]
 set format x "%g"; set format y "%g"
-
-if (text_term) {
-  set multiplot layout panels,1 title heading
-  unset grid
-  do for [p=1:panels] {
-    if (log_y[p] > 0) { set logscale y } else { unset logscale y }
-    set title panel_name[p]; set xlabel x_name; set yrange [y_low[p]:y_high[p]]
-    set key on outside top center horizontal
-    plot for [g=1:groups] $data index (p-1)*groups+g-1 using 1:3 with lines lc g title name(g)
-  }
-  unset multiplot
-  exit
-}
 
 each = body * 1.0 / down
 left = 96; between = 96

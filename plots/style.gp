@@ -2,9 +2,8 @@
 #
 # A figure script sets width (pixels), loads this file, sets body (the height below the head) and subtitle, loads
 # page.gp, and draws. `maxlogit plot` gives before that:
-#   term          png, svg, pdf, dumb (text on the terminal) or dumbansi (the same in colour)
+#   term          png, svg or pdf
 #   out           file to write; empty: standard output
-#   columns rows  size of a text figure
 #   page_width page_height   inches on paper; 0: as the figure has it
 #   page_font     family; page_title: 0 without heading and explanation
 #   groups        number of groups of runs; a group's runs differ only in their seed
@@ -19,7 +18,6 @@
 
 set encoding utf8
 set datafile missing "NaN"
-text_term = term eq "dumb" || term eq "dumbansi"
 if (!exists("page_width")) { page_width = 0.0; page_height = 0.0; page_font = ""; page_title = 1 }
 family = page_font eq "" ? "DejaVu Sans" : page_font
 # On paper the least text, of size 11 here, is to have 6 pt: so many of these pixels an inch. In a column names stand
@@ -39,10 +37,9 @@ terminal(scale, svg_scale) = term eq "png" ? \
             cairo ? "pngcairo" : "png truecolor", width * scale, height * scale, family, scale, 1.4 * scale, \
             cairo ? sprintf(" pointscale %.10g", scale) : "") : term eq "svg" ? \
     sprintf("set terminal svg size %.10g,%.10g font '%s,%d' linewidth %.10g butt enhanced background 'white' standalone", \
-            width * svg_scale, height * svg_scale, family, page_width > 0 ? 11 : 13, 1.4 * svg_scale) : term eq "pdf" ? \
+            width * svg_scale, height * svg_scale, family, page_width > 0 ? 11 : 13, 1.4 * svg_scale) : \
     sprintf("set terminal pdfcairo size %.10gin,%.10gin font '%s,13' fontscale %.10g linewidth 0.7 pointscale 0.5 butt enhanced", \
-            width / inch, height / inch, family, 72 / inch) : \
-    sprintf("set terminal dumb %s size %d,%d noenhanced", term eq "dumb" ? "mono" : "ansi", columns, rows)
+            width / inch, height / inch, family, 72 / inch)
 # a figure that lays itself out (its height is set) has no page.gp
 if (exists("height")) {
   eval terminal(1.0, 1.0)
@@ -97,7 +94,7 @@ set dashtype 11 (14,7)
 with_cure = sum [g=1:groups] (clipped[g] > 0)
 has_dashes = with_cure > 0 && with_cure < groups
 dash(g) = has_dashes && !clipped[g] ? 11 : 1
-dashes_text = has_dashes && !text_term ? " Dashed: no stabilizer." : ""
+dashes_text = has_dashes ? " Dashed: no stabilizer." : ""
 
 # filledcurves may run over the frame, so bands are clamped by the figure's inside(y). foot, the lower edge, is NaN where
 # the whole band lies outside: clamped, it would lead to the next row as a wedge. Triangles at the edge, at most 40 on an

@@ -16,14 +16,6 @@ subtitle = sprintf("Mean of %d selection seeds, circles: runs; disc: the best (%
     int(seeds_each), maximise ? "highest" : "lowest", keys > 1 ? " The other key is at its best." : "", cut_text(bottom, top_y))
 load plots."/page.gp"
 
-if (text_term) {
-  set title heading noenhanced; set xlabel key_name[1] noenhanced; set logscale x; if (log_y) { set logscale y }
-  set yrange [bottom:top_y]; unset grid; set key on outside top center horizontal
-  plot for [g=1:groups] $curves index g-1 using 1:2 with linespoints lc g title name(g), \
-       for [g=1:groups] "+" using (best_x[g]):(best_y[g]) every ::0::0 with points pt 3 lc g notitle
-  exit
-}
-
 set multiplot
 set logscale x
 if (log_y) { set logscale y }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -191,13 +190,6 @@ int gnuplot_scripts(const char *asked, char out[4096], struct error *error)
   return share_folder("plots", "plot scripts", "MAXLOGIT_PLOTS", asked, out, error);
 }
 
-static int size_from(const char *variable, int otherwise)
-{
-  const char *text = getenv(variable);
-  long n = text ? strtol(text, NULL, 10) : 0;
-  return n >= 40 && n <= 1000 ? (int)n : otherwise;
-}
-
 static double inches(const char *text, char **end)
 {
   static const struct {
@@ -231,14 +223,9 @@ int gnuplot_size(const char *text, struct gnuplot_page *page, struct error *erro
 void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char *out,
                       const struct gnuplot_page *page)
 {
-  struct winsize size = {0};
-  int tty = isatty(STDOUT_FILENO), known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
-  if (strcmp(term, "dumb") == 0 && tty && !getenv("NO_COLOR")) term = "dumbansi";
   fputs("plots = ", f), quote_path(f, scripts);
   fputs("\nout = ", f), quote_path(f, out), fputc('\n', f);
   gnuplot_text(f, "term", term);
-  fprintf(f, "columns = %d\nrows = %d\n", known ? size.ws_col - 1 : size_from("COLUMNS", 100),
-          known && size.ws_row > 20 ? size.ws_row - 2 : 32);
   if (!page) return;
   gnuplot_number(f, "page_width", page->width);
   gnuplot_number(f, "page_height", page->height);
@@ -256,34 +243,14 @@ FILE *gnuplot_file(struct error *error)
   return f;
 }
 
-/* All of such a file in new memory, a NUL behind it. */
-static char *whole(FILE *f, size_t *length)
+char *gnuplot_whole(FILE *f, size_t *length)
 {
   struct stat info = {.st_size = 0};
+  rewind(f); /* what is not yet written counts, too */
   fstat(fileno(f), &info);
   char *text = memory_new((size_t)info.st_size + 1, 1);
-  rewind(f);
   *length = fread(text, 1, (size_t)info.st_size, f);
   return text;
-}
-
-char *gnuplot_text_of(FILE *f, const char *name)
-{
-  size_t length;
-  char *all = whole(f, &length), wanted[64];
-  snprintf(wanted, sizeof wanted, "\n%s = '", name);
-  const char *at = strstr(all, wanted);
-  struct buffer text = {0};
-  if (at) buffer_add(&text, "%s", "");
-  for (at = at ? at + strlen(wanted) : ""; *at && *at != '\n'; at++) {
-    unsigned code;
-    if (!strncmp(at, "'.\"\\", 4) && sscanf(at + 4, "%3o", &code) == 1) /* as quote_path writes it */
-      buffer_add(&text, "%c", (int)code), at += 9;
-    else if (*at != '\'')
-      buffer_add(&text, "%c", *at);
-  }
-  memory_free(all);
-  return text.text;
 }
 
 /* That a curve has no point (of a head whose logits are all below zero, on a logarithmic axis) is usual. */
@@ -308,7 +275,7 @@ static int call(FILE *script, FILE *output, FILE *complaints, struct error *erro
   if (exit_status < 0) return error_set(error, STATUS_FAIL, "gnuplot cannot be started: %s", strerror(errno));
   if (exit_status == 127)
     return error_set(error, STATUS_FAIL, "gnuplot is not installed (on Debian: apt install gnuplot-nox)");
-  char *text = whole(complaints, &length);
+  char *text = gnuplot_whole(complaints, &length);
   if (exit_status == 0) {
     if (complains(text)) message("gnuplot warns: %.*s", (int)(length - (text[length - 1] == '\n')), text);
   } else
@@ -324,7 +291,7 @@ int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *error)
 {
   FILE *output = gnuplot_file(error), *complaints = gnuplot_file(error);
   int status = output && complaints ? call(script, output, complaints, error) : error->status;
-  *drawn = status ? NULL : whole(output, length);
+  *drawn = status ? NULL : gnuplot_whole(output, length);
   if (*drawn && !*length) {
     status = error_set(error, STATUS_FAIL, "gnuplot: it has drawn nothing");
     memory_free(*drawn);

@@ -54,14 +54,13 @@ struct gnuplot_page {
 };
 /* "3.3in", "8.4cm,6cm", "240pt": width, or both; from 1 to 60 inches; else STATUS_USAGE. */
 int gnuplot_size(const char *text, struct gnuplot_page *, struct error *);
-/* The variables of style.gp: plots, term (png, svg, pdf, dumb), out, the page (NULL: the figure's own), columns and
-   rows of the terminal. */
+/* The variables of style.gp: plots, term (png, svg, pdf), out, and the page (NULL: the figure's own). */
 void gnuplot_terminal(FILE *, const char *scripts, const char *term, const char *out,
                       const struct gnuplot_page *);
-/* The value of a text variable of the script, in new memory; NULL: it has no such variable. */
-char *gnuplot_text_of(FILE *, const char *name);
 /* A file in memory, to write a script in: it needs no room on a disk, and has no name to be left behind. */
 FILE *gnuplot_file(struct error *);
+/* All of such a file in new memory, a NUL behind it. */
+char *gnuplot_whole(FILE *, size_t *length);
 /* Run gnuplot on a script, from its beginning, and return its standard output in new memory. Output on standard error
    is an error, except for the warning that a curve has no points. */
 int gnuplot_run(FILE *script, char **drawn, size_t *length, struct error *);

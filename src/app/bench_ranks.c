@@ -1,5 +1,5 @@
 /* bench_ranks.c - steps of one run on all ranks against one rank, and bytes sent against the least possible
-   Both kinds of steps alternate, two of each, and the second counts: in the first, other ranks may still sleep, and rank
+   Both kinds of steps alternate, two of each, and the second counts: in the first other ranks may still sleep, and rank
    0 has in its caches the data of the step before, unlike in a run. */
 #include <math.h>
 #include <stdio.h>

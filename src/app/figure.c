@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "app/text_page.h"
 #include "base/memory.h"
 #include "base/registry.h"
 #include "base/text.h"
@@ -288,4 +289,27 @@ int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct 
   put_threshold(f, set);
   gnuplot_numbers(f, "last", last, set->groups);
   return STATUS_OK;
+}
+
+struct text_panel figure_text_logits(const struct text_page *t, int mean)
+{
+  const double low = script_number(t->values, "low", 0), high = script_number(t->values, "high", 0);
+  const double widen = high < 3 * low ? sqrt(3 * low / high) : 1; /* half a decade at least */
+  return (struct text_panel){.x_name = "training step",
+                             .block = "data",
+                             .y = mean,
+                             .lo = mean + 1,
+                             .hi = mean + 2,
+                             .x_low = 0,
+                             .x_high = script_number(t->values, "last_of_all", 0),
+                             .y_low = low / widen,
+                             .y_high = high * widen,
+                             .level = script_number(t->values, "tau", 0),
+                             .log_y = 1};
+}
+
+void figure_text_threshold(struct text_page *t)
+{
+  if (isfinite(script_number(t->values, "tau", 0)))
+    text_note(t, "- - -: %s", script_text(t->values, "tau_name", 0));
 }

@@ -11,6 +11,7 @@ enum {
   FIGURE_SERIES = 9   /* panels of --series */
 };
 
+struct text_page;
 /* Two arms, as compare takes them. */
 struct figure_arms {
   const char *name[2];
@@ -31,9 +32,9 @@ struct figure {
   const char *name, *help;
   /* Write what NAME.gp reads, in gnuplot's language. STATUS_USAGE where these runs have nothing to draw. */
   int (*data)(FILE *, const struct figure_request *, struct error *);
-  const char *needs; /* drawn without being asked for where all runs have this series */
-  const char *asked; /* by these options alone, instead of by --figure */
-  int no_text;       /* cannot be drawn with characters */
+  const char *needs;                /* drawn without being asked for where all runs have this series */
+  const char *asked;                /* by these options alone, instead of by --figure */
+  void (*text)(struct text_page *); /* draws with characters what the data say (text_page.h) */
 };
 extern const struct figure *const figures[]; /* NULL-terminated, generated registry */
 extern const char *const figure_names[];     /* the same by name */
@@ -86,4 +87,8 @@ double figure_last(const struct table *, int column);
 /* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it spread_put, the threshold and
    last[g], where the first column ends. */
 int figure_put_logits(FILE *, const struct runset *, void (*prepare)(struct table *), struct error *);
+/* The same with characters: a panel of its axes, the column of its mean given; and what the dashed line is. */
+struct text_panel figure_text_logits(const struct text_page *, int mean);
+void figure_text_threshold(struct text_page *);
+#define FIGURE_TEXT_BAND "; dots: 95 % interval of the mean (Student's t)."
 #endif

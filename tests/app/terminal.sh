@@ -44,15 +44,53 @@ tail -n 1 bars | grep -qE '^0:00 left  spectra 100 %$' || fail "spectra's bar: $
 "$program" spectra a.h5 > again.out 2> err && test ! -s err && cmp -s spectra.out again.out || fail "spectra in a pipe: $(cat err)"
 tail -c 5 typed | od -An -c | grep -q . || fail "spectra: nothing was typed"
 
-# plot -t: colours on a terminal that may have them
-if command -v gnuplot > /dev/null; then
-  "$program" plot -t a.h5 --scripts="$plots" > plain 2> err || fail "plot -t: $(cat err)"
-  grep -q "$(printf '\033')" plain && fail "colours in a pipe"
-  on_terminal "'$program' plot -t a.h5 --scripts='$plots'" || fail "plot -t on a terminal"
-  grep -q "$(printf '\033')\[" typed || fail "no colours on a terminal"
-  on_terminal "NO_COLOR=1 '$program' plot -t a.h5 --scripts='$plots'"
-  grep -q "$(printf '\033')\[[0-9;]*m" typed && fail "colours in spite of NO_COLOR"
-fi
+# plot -t: no line is wider than the terminal; colors where there are several groups and the terminal has them, and never
+# black or white; without UTF-8 all is ASCII; gnuplot is not needed
+small_run b preset=adam checkpoint.every=20 train.steps=20
+small_run c preset=adam train.seed=3 train.steps=20
+mkdir -p none && printf '#!/bin/sh\nexit 1\n' > none/gnuplot && chmod +x none/gnuplot
+escape=$(printf '\033')
+PATH=$PWD/none:$PATH "$program" plot -t a.h5 b.h5 c.h5 > plain 2> err || fail "plot -t: $(cat err)"
+grep -q "$escape" plain && fail "colors in a pipe"
+grep -q '^a adam *b muon' plain || fail "the groups' letters: $(cat plain)"
+drawn_at() { LC_ALL=$2 TERM=$3 timeout 300 script -qfec "stty cols $1 rows 40; $4" typed < /dev/null > /dev/null 2>&1; sed -i '/^Script /d; s/\r//' typed; }
+# the widest line, in characters
+widest() { sed "s/$escape\[[0-9;]*m//g" typed | LC_ALL=C.UTF-8 awk '{ gsub(/[\200-\277]/, ""); if (length($0) > n) n = length($0) } END { print n + 0 }'; }
+for width in 60 80 120; do
+  for figure in logits heads heatmap loss spectra; do
+    for locale in C.UTF-8 C; do
+      test $locale$width != C60 && test $locale$width != C120 || continue
+      drawn_at $width $locale xterm "'$program' plot -t --figure=$figure a.h5 b.h5 c.h5" || fail "plot -t $figure, $width columns: $(cat typed)"
+      test "$(widest)" -le $((width - 1)) && { test $figure = heatmap || test "$(widest)" -ge $((width - 3)); } || fail "$figure, $width columns: $(widest): $(cat typed)"
+      test $locale != C || ! sed "s/$escape\[[0-9;]*m//g" typed | LC_ALL=C grep -q '[^ -~]' || fail "$figure is not ASCII: $(cat typed)"
+      ! grep -q "$escape\[3[07]m" typed || fail "$figure is black or white"
+    done
+  done
+done
+drawn_at 80 C.UTF-8 xterm "'$program' plot -t a.h5 b.h5"
+grep -q "$escape\[36m" typed && grep -q "$escape\[33m" typed || fail "no colors of two groups: $(cat typed)"
+for set in 'NO_COLOR=1 TERM=xterm' 'TERM=dumb'; do
+  drawn_at 80 C.UTF-8 xterm "env $set '$program' plot -t a.h5 b.h5"
+  grep -q "$escape" typed && fail "colors in spite of $set"
+done
+drawn_at 80 C.UTF-8 xterm "'$program' plot -t a.h5"
+grep -q "$escape" typed && fail "one group is in the terminal's own foreground"
+# what is drawn is what the script has: the ends of the axes, and the levels of the map
+number() { sed -n "s/^$1 = //p" script; }
+four() { printf '%.4g' "$1"; }
+"$program" plot --script --figure=loss a.h5 > script && LC_ALL=C "$program" plot -t --figure=loss a.h5 > plain
+for end in low high; do grep -q "^ *$(four "$(number $end)") |" plain || fail "the axis has no $(number $end): $(cat plain)"; done
+"$program" show a.h5 --of val --csv | tail -n 1 | sed 's/.*,//' > val
+grep -q "^last validation loss: $(printf %.4f "$(cat val)")" plain || fail "the last validation loss: $(cat val plain)"
+"$program" plot --script --figure=heatmap a.h5 > script && LC_ALL=C "$program" plot -t --figure=heatmap a.h5 > plain
+awk '/^\$data/ { on = 1; next } /^EOD/ { on = 0 } on && NF == 3 { v[$2, n[$2]++] = $3; heads = $2 > heads ? $2 : heads }
+  /^low = / { low = $3 } /^high = / { high = $3 }
+  END { for (h = 0; h <= heads; h++) { line = ""; for (i = 0; i < n[h]; i++) { x = v[h, i] > low ? v[h, i] : low
+          line = line substr(" .:-=+*#%@", 1 + int(log(x / low) / log(high / low) * 9 + 0.5), 1) } print line } }' script > levels
+each=$(awk '/^\$data/ { on = 1; next } /^EOD/ { on = 0 } on && $2 == 0 { n++ } END { e = int(68 / n); print (e > 3 ? 3 : e) }' script)
+sed -n 's/^ *L[0-9]*H[0-9]* |//p' plain | awk -v each="$each" '{ line = ""; for (i = 1; i <= length($0); i += each) line = line substr($0, i, 1); print line }' > found
+sed -i 's/ *$//' levels found
+test -s levels && cmp -s levels found || fail "levels of the map: $(diff levels found)"
 
 # bench: one line, overwritten and then gone
 on_terminal "'$program' bench --stack=toy --seconds=0.001 > bench.out" || fail "bench"

@@ -134,6 +134,8 @@ grep -q "^second  muon  [a-z-]*  step 39 .*  val $val  max" "$dir/out" || fail "
 grep -qx 'öjunk  unreadable' "$dir/out" || fail "a file that is not a run: $(cat "$dir/out")"
 grep -q 'many: 4 runs: .*1 no writer.*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
 if command -v script > /dev/null; then
+  TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 40 rows 20; $program watch $dir/many/second.h5" "$dir/out" < /dev/null > "$dir/err" 2>&1
+  tr -d '\r' < "$dir/out" | sed '/^Script /d; s/\x1b\[[HJ]//g; /second.h5: /d; /show --why/d' | LC_ALL=C.UTF-8 awk '{ gsub(/[\200-\277]/, ""); if (length($0) > 40) { print; bad = 1 } } END { exit bad || NR < 9 }' > "$dir/wide" || fail "a screen too wide: $(cat "$dir/wide" "$dir/out")"
   TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 50 rows 7; $program watch $dir/many" "$dir/out" < /dev/null > "$dir/err" 2>&1
   tr -d '\r' < "$dir/out" | sed '/^Script /d; s/\x1b\[[HJ]//g; /nothing was written/d' > "$dir/table"
   awk 'length($0) > 50 { bad = 1 } END { exit bad }' "$dir/table" || fail "a table too wide: $(cat "$dir/table")"

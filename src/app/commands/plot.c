@@ -6,6 +6,7 @@
 #include "app/figure.h"
 #include "analysis/gnuplot.h"
 #include "app/selection.h"
+#include "app/text_page.h"
 #include "base/file.h"
 #include "base/markup.h"
 #include "base/memory.h"
@@ -33,7 +34,8 @@ enum { BY_ITSELF = 2 }; /* so many of them without --format */
    paper. */
 static char *with_title(char *svg, FILE *script, const struct gnuplot_page *page, size_t *length)
 {
-  char *heading = gnuplot_text_of(script, "heading"), *about = gnuplot_text_of(script, "about");
+  struct script_values *values = script_values_read(script);
+  const char *heading = script_text(values, "heading", 0), *about = script_text(values, "about", 0);
   char *title = strstr(svg, "<title>"), *end = strstr(svg, "</desc>");
   if (title && end && title < end && heading) {
     struct buffer out = {0};
@@ -57,23 +59,23 @@ static char *with_title(char *svg, FILE *script, const struct gnuplot_page *page
     svg = out.text;
     *length = out.length;
   }
-  memory_free(heading);
-  memory_free(about);
+  script_values_free(values);
   return svg;
 }
 
-/* Drawn, in the terminal or, whole, in a file; a failure leaves an older figure there. */
+/* With characters; a script is that of a picture. */
+static int in_terminal(const struct options *r) { return r->terminal && !r->script; }
+
+/* Drawn, whole, in a file; a failure leaves an older figure there. */
 static int draw(const struct options *r, FILE *script, const char *out, struct error *error)
 {
   char *drawn;
   size_t length;
   int status = gnuplot_run(script, &drawn, &length, error);
   if (status) return status;
-  if (!r->terminal) drawn = with_title(drawn, script, &r->page, &length);
-  if (r->terminal)
-    fwrite(drawn, 1, length, stdout);
-  else if (!(status = file_write(out, drawn, length, error)))
-    printf("%s\n", out);
+  drawn = with_title(drawn, script, &r->page, &length);
+  status = file_write(out, drawn, length, error);
+  if (!status) printf("%s\n", out);
   memory_free(drawn);
   return status;
 }
@@ -85,24 +87,34 @@ static void print_script(FILE *script)
   for (size_t n; (n = fread(block, 1, sizeof block, script)) > 0;) fwrite(block, 1, n, stdout);
 }
 
+static void print_text(const struct figure *figure, FILE *script)
+{
+  struct script_values *values = script_values_read(script);
+  struct text_page page = text_page_begin(values);
+  text_page_print(&page, figure->text);
+  script_values_free(values);
+}
+
 static int make_figure(const struct options *r, const struct figure *figure, const char *scripts,
                        const char *term, struct error *error)
 {
   char out[4096] = "";
-  if (!r->terminal) snprintf(out, sizeof out, "%s/%s.%s", r->output, figure->name, term);
+  if (!in_terminal(r)) snprintf(out, sizeof out, "%s/%s.%s", r->output, figure->name, term);
   FILE *script = figure_script(figure, &r->request, scripts, term, r->script ? out : "", &r->page, error);
   int status = script ? STATUS_OK : error->status;
   if (script && r->script)
     print_script(script);
+  else if (script && r->terminal)
+    print_text(figure, script);
   else if (script)
     status = draw(r, script, out, error);
   if (script) fclose(script);
   return status ? error_prefix(error, "figure %s", figure->name) : STATUS_OK;
 }
 
-static int is_possible(const struct options *r, int i, const struct runset *set)
+static int is_possible(int i, const struct runset *set)
 {
-  return figures[i]->needs && figure_needs(set, figures[i]->needs) && !(r->terminal && figures[i]->no_text);
+  return figures[i]->needs && figure_needs(set, figures[i]->needs);
 }
 
 /* Without a choice: all for which there is something to draw; in the terminal the first such one. */
@@ -112,8 +124,8 @@ static int is_wanted(const struct options *r, int i, const struct runset *set)
   for (int k = 0; k < r->figure.count; k++)
     if (!strcmp(r->figure.word[k], figures[i]->name)) return 1;
   if (r->figure.count) return 0;
-  if (!r->terminal) return is_possible(r, i, set);
-  while (figures[first] && !is_possible(r, first, set)) first++;
+  if (!r->terminal) return is_possible(i, set);
+  while (figures[first] && !is_possible(first, set)) first++;
   return i == (figures[first] ? first : 0);
 }
 
@@ -121,13 +133,11 @@ static int is_wanted(const struct options *r, int i, const struct runset *set)
 static int make_forms(const struct options *r, const struct figure *figure, const char *scripts,
                       struct error *error)
 {
-  static const char *const text[] = {"dumb", NULL};
   int status = STATUS_OK;
-  for (const char *const *term = r->terminal ? text : pictures; *term && !status; term++) {
-    if (!r->terminal && (r->format >= 0 ? term != &pictures[r->format] : term >= pictures + BY_ITSELF))
-      continue;
+  for (const char *const *term = pictures; *term && !status; term++) {
+    if (r->format >= 0 ? term != &pictures[r->format] : term >= pictures + BY_ITSELF) continue;
     status = make_figure(r, figure, scripts, *term, error);
-    if (r->script) break; /* one script a figure */
+    if (r->script || r->terminal) break;
   }
   return status;
 }
@@ -135,9 +145,9 @@ static int make_forms(const struct options *r, const struct figure *figure, cons
 static int make_figures(struct options *r, struct error *error)
 {
   const struct runset *set = r->request.set;
-  char scripts[4096], first[4200];
+  char scripts[4096] = "", first[4200];
   int drawn = 0;
-  int status = gnuplot_scripts(r->scripts, scripts, error);
+  int status = in_terminal(r) ? STATUS_OK : gnuplot_scripts(r->scripts, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->output);
   const char *name = r->diff           ? "difference"
                      : r->series.count ? "series"
@@ -150,8 +160,6 @@ static int make_figures(struct options *r, struct error *error)
   if (!status && asked) return make_forms(r, asked, scripts, error);
   for (int i = 0; figures[i] && !status; i++) {
     if (!is_wanted(r, i, set)) continue;
-    if (r->terminal && figures[i]->no_text)
-      return error_set(error, STATUS_USAGE, "figure %s: cannot be drawn with characters", figures[i]->name);
     status = make_forms(r, figures[i], scripts, error);
     drawn += !status;
     if (status == STATUS_USAGE && !r->figure.count && !r->terminal && (drawn || figures[i + 1])) {
@@ -358,7 +366,7 @@ const struct command command_plot = {
   .name = "plot",
   .arguments = "RUN.h5 ...",
   .help = "figures: SVG, PNG, PDF, or in the terminal (-t)",
-  .about = "Draw figures of runs with gnuplot. " SELECTION_HELP
+  .about = "Draw figures of runs with gnuplot, or with characters. " SELECTION_HELP
            " Runs that differ only in their seed become one curve "
            "with a band.",
   .more = "maxlogit plot demo -o figures\n"

@@ -61,6 +61,15 @@ static void print_lines(const struct live_view *w, long from)
   memory_free(b.text);
 }
 
+/* A line never wraps. */
+static void add_cut(struct buffer *out, struct buffer *line, int columns)
+{
+  char fits[512];
+  text_fill(fits, columns < 511 ? (size_t)columns + 1 : sizeof fits, line->text);
+  buffer_add(out, "%s\n", fits);
+  memory_free(line->text);
+}
+
 static void print_screen(struct buffer *b)
 {
   printf("\033[H\033[J%s", b->text);
@@ -68,29 +77,38 @@ static void print_screen(struct buffer *b)
   memory_free(b->text);
 }
 
+static void draw_curve(struct buffer *b, const struct live_rows *l, enum live_field field, const char *title,
+                       int columns, int rows)
+{
+  const struct chart_curve curve = {.x = l->value[LIVE_STEP], .y = l->value[field], .count = l->rows};
+  struct chart chart = {.title = title,
+                        .curve = &curve,
+                        .curves = 1,
+                        .columns = columns,
+                        .rows = rows,
+                        .log_y = field == LIVE_MAX_LOGIT,
+                        CHART_ENDS};
+  struct chart_page page;
+  chart_page_new(&page, columns, rows, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+  chart_draw(&page, &chart, 0, 0);
+  chart_page_end(b, &page, 0);
+}
+
 static void draw(const struct live_view *w)
 {
   struct terminal_size size = terminal_size(STDOUT_FILENO);
   struct buffer b = {0};
-  int rows = (size.rows - 3) / 2, utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  int rows = (size.rows - 3) / 2;
   if (w->live.rows > 0) {
     double value[LIVE_FIELDS];
     values_of(&w->live, w->live.rows - 1, value);
-    buffer_add(&b, "%s  ", w->shown);
-    add_values(&b, value);
-    struct chart chart = {"loss (nat per token)",
-                          w->live.value[LIVE_STEP],
-                          w->live.value[LIVE_LOSS],
-                          w->live.rows,
-                          size.columns,
-                          rows,
-                          0,
-                          utf8};
-    chart_draw(&b, &chart);
-    chart.title = "max logit (log scale)";
-    chart.y = w->live.value[LIVE_MAX_LOGIT];
-    chart.log_scale = 1;
-    chart_draw(&b, &chart);
+    struct buffer head = {0};
+    buffer_add(&head, "%s  ", w->shown);
+    add_values(&head, value);
+    head.text[head.length - 1] = 0; /* the line's end */
+    add_cut(&b, &head, size.columns);
+    draw_curve(&b, &w->live, LIVE_LOSS, "loss (nat per token)", size.columns, rows);
+    draw_curve(&b, &w->live, LIVE_MAX_LOGIT, "max logit (log scale)", size.columns, rows);
   } else
     buffer_add(&b, "%s: no step yet\n", w->shown);
   print_screen(&b);
@@ -203,14 +221,6 @@ static int look_at(struct watched_run *r)
   live_end(&r->live);
   r->is_live = 0;
   return -1;
-}
-
-static void add_cut(struct buffer *out, struct buffer *line, int columns)
-{
-  char fits[512];
-  text_fill(fits, columns < 511 ? (size_t)columns + 1 : sizeof fits, line->text);
-  buffer_add(out, "%s\n", fits);
-  memory_free(line->text);
 }
 
 /* As many letters as fit, and blanks. */

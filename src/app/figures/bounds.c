@@ -1,6 +1,7 @@
 /* bounds.c - heads of a checkpoint, layer by head: the bound on their logits, and the spectrum of their form */
 #include <math.h>
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "analysis/gnuplot.h"
 #include "base/memory.h"
 
@@ -58,9 +59,46 @@ static int bounds_data(FILE *f, const struct figure_request *r, struct error *er
   return STATUS_OK;
 }
 
+static void text_measure(struct text_page *t, int g, int m, const char *const *row_name)
+{
+  static const char *const names[MEASURES] = {"Bound on |logit|", "spectral norm of w_q^T w_k",
+                                              "SVD entropy of w_q^T w_k"};
+  const struct script_block b = script_block(t->values, "data", MEASURES * g + m);
+  const int heads = (int)script_number(t->values, "heads", g),
+            layers = (int)script_number(t->values, "layers", g);
+  const double low = script_number(t->values, "low", m), high = script_number(t->values, "high", m);
+  double *value = memory_new((size_t)b.rows + 1, sizeof *value);
+  char title[256], last[32];
+  for (long r = 0; r < b.rows; r++) value[r] = b.value[r * 3 + 2];
+  snprintf(title, sizeof title, "%s: '%s' is %.3g to %.3g", names[m], chart_levels[t->utf8], low, high);
+  snprintf(last, sizeof last, "%d", heads - 1);
+  const struct chart_map map = {title, "head", "0",        last,  row_name, value,
+                                heads, layers, t->columns, m < 2, low,      high};
+  text_map(t, &map);
+  memory_free(value);
+}
+
+static void bounds_text(struct text_page *t)
+{
+  for (int g = 0; g < t->groups; g++) {
+    const int layers = (int)script_number(t->values, "layers", g);
+    char(*name)[24] = memory_new((size_t)layers + 1, sizeof *name);
+    const char **row_name = memory_new((size_t)layers + 1, sizeof *row_name);
+    for (int i = 0; i < layers; i++) {
+      snprintf(name[i], sizeof name[i], "layer %d", i);
+      row_name[i] = name[i];
+    }
+    text_note(t, "%s", script_text(t->values, "source", g));
+    for (int m = 0; m < MEASURES; m++) text_measure(t, g, m, row_name);
+    memory_free(name);
+    memory_free(row_name);
+  }
+}
+
 const struct figure figure_bounds = {
   .name = "bounds",
   .help = "heads of a checkpoint, layer by head: bound on the logits, spectrum of the form",
   .data = bounds_data,
+  .text = bounds_text,
   .needs = "attn/bound",
 };

@@ -6,6 +6,7 @@
 
 #include "analysis/pairs.h"
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -174,9 +175,31 @@ static int difference_data(FILE *f, const struct figure_request *r, struct error
   return status;
 }
 
+static void difference_text(struct text_page *t)
+{
+  const int ratio = script_number(t->values, "ratio", 0) > 0;
+  const double low = script_number(t->values, "low", 0), high = script_number(t->values, "high", 0);
+  const struct text_panel p = {.title = script_text(t->values, "y_name", 0),
+                               .x_name = "training step",
+                               .block = "data",
+                               .y = 2,
+                               .lo = 3,
+                               .hi = 4,
+                               .x_low = 0,
+                               .x_high = script_number(t->values, "last_of_all", 0),
+                               .y_low = ratio ? exp(low) : low,
+                               .y_high = ratio ? exp(high) : high,
+                               .level = ratio,
+                               .log_y = ratio};
+  text_panels(t, &p, 1, 1, 1);
+  text_note(t, "- - -: no difference");
+  text_note_means(t, ratio ? "Line: geometric mean" : "Line: mean", FIGURE_TEXT_BAND);
+}
+
 const struct figure figure_difference = {
   .name = "difference",
   .help = "two arms over the steps: mean of the pairs' differences or ratios",
   .data = difference_data,
+  .text = difference_text,
   .asked = "--diff",
 };

@@ -1,7 +1,49 @@
 /* heads.c - max logit of every head against step: small multiples */
+#include "analysis/dead.h"
 #include "app/figure.h"
+#include "app/text_page.h"
+#include "base/memory.h"
 
 enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
+
+/* "step max_logit panel group", panel and group from 1, of every head of every drawn run that died. */
+static int put_run_deaths(FILE *f, const struct run *run, int g, int heads, long *deaths, struct error *error)
+{
+  struct dead_head *dead = NULL;
+  struct table t;
+  long count = 0;
+  int looked, status = dead_heads(run->file, DEAD_SHARE, &dead, &count, &looked, error);
+  if (!status) status = run_table(run, "attn/max_logit", &t, error);
+  for (long i = 0; i < count && !status; i++) {
+    const int panel = dead[i].layer * heads + dead[i].head;
+    char text[32];
+    long row = 0;
+    while (row < t.rows - 1 && t.step[row] < dead[i].step) row++;
+    if (panel >= t.columns || !t.rows) continue;
+    fprintf(f, "%.0f %s %d %d\n", dead[i].step, gnuplot_value(t.value[row * t.columns + panel], text),
+            panel + 1, g + 1);
+    ++*deaths;
+  }
+  if (!status) table_free(&t);
+  memory_free(dead);
+  return status;
+}
+
+static int put_deaths(FILE *f, const struct runset *set, int heads, struct error *error)
+{
+  const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
+  long deaths = 0;
+  int status = STATUS_OK;
+  fprintf(f, "$deaths << EOD\n");
+  for (int g = 0; g < set->groups; g++) {
+    int count = figure_runs(&set->group[g], drawn);
+    for (int i = 0; i < count && !status; i++) status = put_run_deaths(f, drawn[i], g, heads, &deaths, error);
+  }
+  fprintf(f, "%sEOD\ndeaths = %ld\n", deaths ? "" : "NaN NaN NaN NaN\n", deaths);
+  gnuplot_number(f, "dead_share", DEAD_SHARE);
+  memory_free(drawn);
+  return status;
+}
 
 static int heads_data(FILE *f, const struct figure_request *r, struct error *error)
 {
@@ -21,12 +63,32 @@ static int heads_data(FILE *f, const struct figure_request *r, struct error *err
   }
   fprintf(f, "]\n");
   figure_put_heading(f, set, "Max logit of every head against training step");
-  return figure_put_logits(f, set, NULL, error);
+  status = figure_put_logits(f, set, NULL, error);
+  return status ? status : put_deaths(f, set, b.heads, error);
+}
+
+static void heads_text(struct text_page *t)
+{
+  const int panels = (int)script_number(t->values, "panels", 0);
+  struct text_panel *p = memory_new((size_t)panels + 1, sizeof *p);
+  for (int i = 0; i < panels; i++) {
+    p[i] = figure_text_logits(t, 2 + 3 * i);
+    p[i].title = script_text(t->values, "panel_name", i);
+    p[i].x_name = NULL;
+    p[i].marks = "deaths", p[i].panel = i + 1;
+  }
+  text_panels(t, p, panels, 28, (int)script_number(t->values, "across", 0));
+  figure_text_threshold(t);
+  if (script_number(t->values, "deaths", 0) > 0)
+    text_note(t, "%s: a head died; `maxlogit show --dead` lists them.", t->utf8 ? "\303\227" : "x");
+  text_note_means(t, "Log scale. Line: geometric mean", FIGURE_TEXT_BAND);
+  memory_free(p);
 }
 
 const struct figure figure_heads = {
   .name = "heads",
   .help = "max logit of every head, small multiples",
   .data = heads_data,
+  .text = heads_text,
   .needs = "attn/max_logit",
 };

@@ -1,6 +1,7 @@
 /* heatmap.c - max logit, head by step, of the first seed of every group (of those that did not diverge, if any) */
 #include <math.h>
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "base/memory.h"
 #include "base/number.h"
 
@@ -62,10 +63,71 @@ static int heatmap_data(FILE *f, const struct figure_request *r, struct error *e
   return STATUS_OK;
 }
 
+/* The largest of the intervals that share a column. */
+static void text_values(const struct script_block *b, int heads, int wide, double *out)
+{
+  const long columns = b->rows / heads;
+  for (int i = 0; i < heads * wide; i++) out[i] = NAN;
+  for (long r = 0; r < b->rows; r++) {
+    double *cell = &out[(long)b->value[r * 3 + 1] * wide + r / heads * wide / columns];
+    *cell = fmax(*cell, b->value[r * 3 + 2]);
+  }
+}
+
+static void text_group(struct text_page *t, int g, int heads, const char *const *row_name)
+{
+  enum { MARGIN = 12 };
+  const struct script_block b = script_block(t->values, "data", g);
+  const int room = t->columns - MARGIN, columns = (int)(b.rows / heads),
+            wide = columns < room ? columns : room;
+  double *value = memory_new((size_t)(heads * wide) + 1, sizeof *value);
+  char title[256], last[32];
+  struct buffer name = {0};
+  text_values(&b, heads, wide, value);
+  text_group_name(t, g, &name);
+  snprintf(title, sizeof title, "%s, seed %.0f", name.text, script_number(t->values, "first_seed", g));
+  snprintf(last, sizeof last, "%.0f", script_number(t->values, "last_of_all", 0));
+  const struct chart_map m = {title,
+                              "training step",
+                              "0",
+                              last,
+                              row_name,
+                              value,
+                              wide,
+                              heads,
+                              t->columns,
+                              1,
+                              script_number(t->values, "low", 0),
+                              script_number(t->values, "high", 0)};
+  text_map(t, &m);
+  memory_free(name.text);
+  memory_free(value);
+}
+
+static void heatmap_text(struct text_page *t)
+{
+  const int heads = (int)script_number(t->values, "heads_all", 0),
+            each = (int)script_number(t->values, "heads", 0),
+            layers = (int)script_number(t->values, "layers", 0);
+  char(*name)[32] = memory_new((size_t)heads + 1, sizeof *name);
+  const char **row_name = memory_new((size_t)heads + 1, sizeof *row_name);
+  for (int h = 0; h < heads; h++) {
+    const int module = h / each - layers;
+    snprintf(name[h], sizeof name[h], "%s%dH%d", module < 0 ? "L" : "MTP", module < 0 ? h / each : module,
+             h % each);
+    row_name[h] = name[h];
+  }
+  text_note(t, "'%s': %.3g to %.3g, log scale", chart_levels[t->utf8], script_number(t->values, "low", 0),
+            script_number(t->values, "high", 0));
+  for (int g = 0; g < t->groups; g++) text_group(t, g, heads, row_name);
+  memory_free(name);
+  memory_free(row_name);
+}
+
 const struct figure figure_heatmap = {
   .name = "heatmap",
   .help = "max logit, head by step",
   .data = heatmap_data,
   .needs = "attn/max_logit",
-  .no_text = 1,
+  .text = heatmap_text,
 };

@@ -1,6 +1,7 @@
 /* loss.c - training and validation loss against step, and where each group ends */
 #include <math.h>
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "analysis/gnuplot.h"
 #include "base/memory.h"
 
@@ -133,9 +134,48 @@ static int loss_data(FILE *f, const struct figure_request *r, struct error *erro
   return STATUS_OK;
 }
 
+/* Where each group ends; the enlarged panel of the figure. */
+static void text_ends(struct text_page *t)
+{
+  for (int g = 0; g < t->groups; g++) {
+    const double mean = script_number(t->values, "final_mean", g),
+                 lo = script_number(t->values, "final_lo", g), hi = script_number(t->values, "final_hi", g);
+    struct buffer name = {0};
+    text_group_name(t, g, &name);
+    if (hi > lo)
+      text_note(t, "last validation loss: %.4f [%.4f, %.4f]  %s", mean, lo, hi, name.text);
+    else
+      text_note(t, "last validation loss: %.4f  %s", mean, name.text);
+    memory_free(name.text);
+  }
+}
+
+static void loss_text(struct text_page *t)
+{
+  const int has_val = script_number(t->values, "has_val", 0) > 0;
+  struct text_panel p = {.x_name = "training step",
+                         .y = 2,
+                         .lo = 3,
+                         .hi = 4,
+                         .x_low = 0,
+                         .x_high = script_number(t->values, "last_of_all", 0),
+                         .y_low = script_number(t->values, "low", 0),
+                         .y_high = script_number(t->values, "high", 0),
+                         .level = script_number(t->values, "loss_floor", 0),
+                         .log_y = script_number(t->values, "log_y", 0) > 0};
+  struct text_panel both[] = {p, p};
+  both[0].block = "train", both[0].title = p.log_y ? "training (nat, log scale)" : "training (nat)";
+  both[1].block = "val", both[1].title = p.log_y ? "validation (nat, log scale)" : "validation (nat)";
+  text_panels(t, both, 1 + has_val, 56, 2);
+  if (isfinite(p.level)) text_note(t, "- - -: entropy rate of the data");
+  text_note_means(t, "Line: mean", FIGURE_TEXT_BAND);
+  if (has_val) text_ends(t);
+}
+
 const struct figure figure_loss = {
   .name = "loss",
   .help = "training and validation loss",
   .data = loss_data,
+  .text = loss_text,
   .needs = "loss",
 };

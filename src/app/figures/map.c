@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "analysis/gnuplot.h"
 #include "app/measures.h"
 #include "base/memory.h"
@@ -156,9 +157,49 @@ static int map_data(FILE *f, const struct figure_request *r, struct error *error
   return status;
 }
 
+/* A table: a column a value of x, a line a value of y, the largest on top. */
+static void text_cells(struct text_page *t, int panel)
+{
+  enum { EACH = 10, MARGIN = 10 };
+  const struct script_block b = script_block(t->values, "cells", panel);
+  const int wide = (int)script_number(t->values, "x_values", 0),
+            high = (int)script_number(t->values, "y_values", 0);
+  const int fit = (t->columns - MARGIN) / EACH, shown = wide < fit ? wide : fit;
+  struct chart_page page;
+  chart_page_new(&page, t->columns, high + 1, t->utf8);
+  for (int y = 0; y < high; y++) chart_text(&page, 0, high - 1 - y, 0, script_text(t->values, "y_value", y));
+  for (int x = 0; x < shown; x++)
+    chart_text(&page, MARGIN + x * EACH, high, 0, script_text(t->values, "x_value", x));
+  for (long r = 0; r < b.rows; r++) {
+    const double *cell = b.value + r * b.columns;
+    char text[48];
+    if (cell[0] >= shown) continue;
+    snprintf(text, sizeof text, cell[4] > 0 ? "%.4g %.0fx" : "%.4g", cell[2], cell[4]);
+    chart_text(&page, MARGIN + (int)cell[0] * EACH, high - 1 - (int)cell[1], 0, isnan(cell[2]) ? "x" : text);
+  }
+  chart_page_end(&t->out, &page, 0);
+  if (shown < wide)
+    text_note(t, "... and %d more values of %s", wide - shown, script_text(t->values, "x_name", 0));
+}
+
+static void map_text(struct text_page *t)
+{
+  text_note(t, "Lines: %s; columns: %s", script_text(t->values, "y_name", 0),
+            script_text(t->values, "x_name", 0));
+  for (int g = 0; g < t->groups; g++) {
+    struct buffer name = {0};
+    text_group_name(t, g, &name);
+    text_note(t, "%s", name.text);
+    text_cells(t, g);
+    memory_free(name.text);
+  }
+  text_note(t, "x: every run failed; 2x: two of them did.");
+}
+
 const struct figure figure_map = {
   .name = "map",
   .help = "a metric over two parameters, a panel for each kind",
   .data = map_data,
+  .text = map_text,
   .asked = "--x KEY --y KEY --of METRIC",
 };

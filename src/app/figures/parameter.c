@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "analysis/gnuplot.h"
 #include "app/measures.h"
 #include "base/memory.h"
@@ -194,9 +195,38 @@ static int parameter_data(FILE *f, const struct figure_request *r, struct error 
   return status;
 }
 
+static void parameter_text(struct text_page *t)
+{
+  struct text_panel p = {.title = script_text(t->values, "y_name", 0),
+                         .x_name = script_text(t->values, "x_name", 0),
+                         .block = "curves",
+                         .y = 2,
+                         .lo = 3,
+                         .hi = 4,
+                         .runs = "runs",
+                         .y_low = script_number(t->values, "low", 0),
+                         .y_high = script_number(t->values, "high", 0),
+                         .x_low = script_number(t->values, "x_low", 0),
+                         .x_high = script_number(t->values, "x_high", 0),
+                         .level = NAN,
+                         .log_x = script_number(t->values, "log_x", 0) > 0,
+                         .log_y = script_number(t->values, "log_y", 0) > 0};
+  text_panels(t, &p, 1, 1, 1);
+  text_note_means(t, p.log_y ? "Line: geometric mean" : "Line: mean",
+                  "; dots: 95 % interval (Student's t); letters apart from it: runs.");
+  for (int i = 0; i < (int)script_number(t->values, "crosses", 0); i++) {
+    struct buffer name = {0};
+    text_group_name(t, (int)script_number(t->values, "cross_g", i) - 1, &name);
+    text_note(t, "at %s %.4g a run diverged or blew up: %s", p.x_name, script_number(t->values, "cross_x", i),
+              name.text);
+    memory_free(name.text);
+  }
+}
+
 const struct figure figure_parameter = {
   .name = "parameter",
   .help = "a metric over a parameter, a curve for each kind",
   .data = parameter_data,
+  .text = parameter_text,
   .asked = "--x KEY",
 };

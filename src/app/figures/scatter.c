@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "app/measures.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -154,9 +155,31 @@ static int scatter_data(FILE *f, const struct figure_request *r, struct error *e
   return status;
 }
 
+static void scatter_text(struct text_page *t)
+{
+  const struct text_panel p = {.title = script_text(t->values, "y_name", 0),
+                               .x_name = script_text(t->values, "x_name", 0),
+                               .block = "means",
+                               .y = 3,
+                               .lo = 4,
+                               .hi = 5,
+                               .points = 1,
+                               .runs = "runs",
+                               .x_low = script_number(t->values, "x_ends", 0),
+                               .x_high = script_number(t->values, "x_ends", 1),
+                               .y_low = script_number(t->values, "y_ends", 0),
+                               .y_high = script_number(t->values, "y_ends", 1),
+                               .level = NAN,
+                               .log_x = script_number(t->values, "log_x", 0) > 0,
+                               .log_y = script_number(t->values, "log_y", 0) > 0};
+  text_panels(t, &p, 1, 1, 1);
+  text_note(t, "Small letters: runs; capitals: means, with the 95 %% interval (Student's t) of the height.");
+}
+
 const struct figure figure_scatter = {
   .name = "scatter",
   .help = "a metric against another, with the front of the groups that no other beats in both",
   .data = scatter_data,
+  .text = scatter_text,
   .asked = "--x METRIC --y METRIC",
 };

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -134,9 +135,32 @@ static int series_data(FILE *f, const struct figure_request *r, struct error *er
   return status;
 }
 
+static void series_text(struct text_page *t)
+{
+  const int panels = (int)script_number(t->values, "panels", 0);
+  struct text_panel p[FIGURE_SERIES];
+  for (int i = 0; i < panels; i++)
+    p[i] = (struct text_panel){.title = script_text(t->values, "panel_name", i),
+                               .x_name = script_text(t->values, "x_name", 0),
+                               .block = "data",
+                               .first = i * t->groups,
+                               .y = 2,
+                               .lo = 3,
+                               .hi = 4,
+                               .x_low = 0,
+                               .x_high = script_number(t->values, "last_of_all", 0),
+                               .y_low = script_number(t->values, "low", i),
+                               .y_high = script_number(t->values, "high", i),
+                               .level = NAN,
+                               .log_y = script_number(t->values, "log_y", i) > 0};
+  text_panels(t, p, panels, 56, 2);
+  text_note_means(t, "Line: mean (geometric on a log axis)", FIGURE_TEXT_BAND);
+}
+
 const struct figure figure_series = {
   .name = "series",
   .help = "any series over the steps or tokens, a panel for each",
   .data = series_data,
+  .text = series_text,
   .asked = "--series NAME",
 };

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "app/figure.h"
+#include "app/text_page.h"
 #include "analysis/gnuplot.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -167,10 +168,35 @@ static int spectra_data(FILE *f, const struct figure_request *r, struct error *e
   return status;
 }
 
+static void spectra_text(struct text_page *t)
+{
+  const int panels = (int)script_number(t->values, "panels", 0);
+  struct text_panel p[MEASURES * KINDS];
+  char title[MEASURES * KINDS][96];
+  for (int i = 0; i < MEASURES * panels; i++) {
+    const int m = i / panels,
+              column = 2 + 3 * (KINDS * m + (int)script_number(t->values, "panel_kind", i % panels));
+    snprintf(title[i], sizeof title[i], "%s: %s", strchr(measures[m], '/') + 1,
+             script_text(t->values, "panel_name", i % panels));
+    p[i] = (struct text_panel){.title = title[i],
+                               .block = "data",
+                               .y = column,
+                               .lo = column + 1,
+                               .hi = column + 2,
+                               .x_low = 0,
+                               .x_high = script_number(t->values, "last_of_all", 0),
+                               .y_low = script_number(t->values, "low", m),
+                               .y_high = script_number(t->values, "high", m),
+                               .level = NAN};
+  }
+  text_panels(t, p, MEASURES * panels, 36, panels);
+  text_note_means(t, "Line: mean of the mean over the tensors of a kind", FIGURE_TEXT_BAND);
+}
+
 const struct figure figure_spectra = {
   .name = "spectra",
   .help = "spectral norm, SVD entropy and stable rank of the weights",
   .data = spectra_data,
   .needs = "weight/spectral_norm",
-  .no_text = 1,
+  .text = spectra_text,
 };
