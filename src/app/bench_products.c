@@ -80,7 +80,7 @@ static double time_product(struct device *device, const struct product_shape *s,
   return (clock_seconds() - began) / repeat;
 }
 
-/* The matrices [m,n] that Muon orthogonalizes in the stacks: projections, those of one head, and the blocks' wide ones. */
+/* Matrices [m,n] that Muon orthogonalizes in the stacks: projections, those of one head, and the blocks' wide ones. */
 static const struct orthogonal {
   const char *stack;
   long m, n;

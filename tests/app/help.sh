@@ -100,6 +100,14 @@ for command in $("$program" list command | sed -n 's/^  \([^ ]*\) .*/\1/p'); do
   test "$(grep -c . examples)" -ge 2 || fail "$command --help has less than two examples: $(cat examples)"
   cat examples >> all
 done
+# ... and so has every topic, whose lines fit a terminal
+for topic in $("$program" help | sed -n '/or one of these:$/,/^The manual/s/^  \([a-z]*\) .*/\1/p'); do
+  "$program" help "$topic" > topic || fail "help $topic"
+  awk 'length($0) > 80 { exit 1 }' topic && test "$(grep -c '^maxlogit ' topic)" -eq 2 || fail "help $topic: $(cat topic)"
+  chapter=$(sed -n 's/^The manual: //p' topic)
+  test -s "$srcdir/$chapter" || fail "help $topic: no $chapter"
+  grep '^maxlogit ' topic >> all
+done
 command -v gnuplot > /dev/null || { echo "no gnuplot: examples of plot not tried"; grep -v '^maxlogit plot' all > some; mv some all; }
 grep -vE '^maxlogit (tune|bench|serve|import|claims [^-])' all | sed 's/sweep.dir=runs/sweep.dir=swept/' > quick # no others beside those of before
 test "$(grep -c . quick)" -gt 25 || fail "few examples: $(cat quick)"

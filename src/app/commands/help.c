@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 #include "app/command.h"
+#include "app/topics.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -209,6 +210,16 @@ static int help_claim(const char *topic)
   return 1;
 }
 
+static int help_topic(const char *name)
+{
+  for (const struct topic *t = topics; t->name; t++) {
+    if (strcmp(t->name, name)) continue;
+    printf("%s: %s\n\n%s\n%s\n\nThe manual: %s\n", t->name, t->help, t->text, t->examples, t->chapter);
+    return 1;
+  }
+  return 0;
+}
+
 static void add_word(const char **words, size_t *count, const char *word)
 {
   if (*count < 1024) words[(*count)++] = word;
@@ -221,6 +232,7 @@ static int unknown_topic(const char *topic, struct error *e)
   char name[KEY_ROOM];
   struct arena *arena = arena_new();
   for (const char *const *c = command_names; *c; c++) add_word(words, &count, *c);
+  for (const struct topic *t = topics; t->name; t++) add_word(words, &count, t->name);
   for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
   for (const struct claim_row *row = claim_rows; row->claim; row++) add_word(words, &count, row->claim->id);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
@@ -247,8 +259,9 @@ static void overview(void)
   }
   printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
          "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
-         "a claim of the literature (C-17), or every key there is (config).\n"
-         "The manual: doc/index.md in the sources (`make manual` renders HTML), or `man maxlogit`.\n");
+         "a claim of the literature (C-17), every key there is (config), or one of these:\n");
+  for (const struct topic *t = topics; t->name; t++) printf("  %-11s %s\n", t->name, t->help);
+  printf("The manual: doc/index.md in the sources (`make manual` renders HTML), or `man maxlogit`.\n");
 }
 
 static int help(void *request, struct error *e)
@@ -262,7 +275,7 @@ static int help(void *request, struct error *e)
   else if (!strcmp(topic, "config"))
     print_reference();
   else if (!(help_command(topic) + help_section(topic) + help_plugin(topic) + help_key(topic) +
-             help_claim(topic)))
+             help_claim(topic) + help_topic(topic)))
     return unknown_topic(topic, e);
   return STATUS_OK;
 }
@@ -272,8 +285,8 @@ const struct command command_help = {
   .arguments = "[TOPIC]",
   .help = "explain a command, key, section, plug-in or claim",
   .about =
-    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), or all keys "
-    "(config).",
+    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), a topic "
+    "(metrics), or all keys (config).",
   .more = "maxlogit help muon\nmaxlogit help train.lr",
   OPTIONS,
   .most = 1,
