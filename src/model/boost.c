@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "model/model.h"
 
-/* May the key that meets this head's queries of `role` be scaled for this head alone? */
+/* May the key of this head's queries of `role` be scaled for this head alone? */
 static int key_is_own(const struct logit_block *f, int count, enum role role)
 {
   for (int i = 0; role == ROLE_Q_HEAD && i < count; i++)
@@ -23,7 +23,7 @@ static void boost_head(struct model *m, int layer, int head, double factor)
     case ROLE_Q_ROPE:
       logit_block_scale(m, &f[i], key_is_own(f, count, f[i].role) ? factor : factor * factor);
       break;
-    default: break; /* of several heads, or of no logit */
+    default: break; /* shared by several heads, or a factor of no logit */
     }
 }
 

@@ -1,4 +1,4 @@
-/* model.c - a model: its parameters declared, its stabilizers checked and told where they find what */
+/* model.c - a model: declares its parameters, checks its stabilizers and sets up their contexts */
 #include "model/model.h"
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static struct param *add_module_gain(struct model *m, int layer, long k, const c
                     name);
 }
 
-/* What stands before and behind the block of module k. */
+/* The parameters around the block of module k. */
 static void declare_module(struct model *m, int layer)
 {
   const struct model_options *o = &m->options;
@@ -101,7 +101,7 @@ static void declare(struct model *m)
 
 /* --- stabilizers, in their order ------------------------------------------------------------------------- */
 
-/* Of what there is one at most: two would declare the same gains, or set the same cap. */
+/* Effects that at most one stabilizer may have: two would declare the same gains, or set the same cap. */
 static const struct {
   unsigned flag;
   const char *what;
@@ -201,7 +201,7 @@ static void new_series(struct model *m, int i)
   m->context[i].series = series;
 }
 
-/* --- what passes leave ------------------------------------------------------------------------------------ */
+/* --- tallies of passes ----------------------------------------------------------------------------------- */
 
 static struct tally new_tally(struct model *m, enum passes passes)
 {
@@ -224,7 +224,7 @@ static struct tally new_tally(struct model *m, enum passes passes)
   return s;
 }
 
-/* Optimizers tell some for each row of tensors that are theirs: each tensor may be a row of its own. */
+/* Optimizers add some numbers per row of tensors; in the worst case each tensor is a separate row. */
 static int numbers_room(const struct model *m) { return 256 + 8 * m->params.count; }
 
 /* Columns of a tensor outside of programs, rows alike. */
@@ -237,7 +237,7 @@ static struct tensor *part(struct model *m, struct tensor *t, long row, long row
   return view;
 }
 
-/* What the hooks of member i are told: its maxima are those of the pass it wants. */
+/* The hook arguments of member i: its maxima are those of the pass that it requests. */
 static void make_context(struct model *m, int i)
 {
   struct stabilizer_context *c = &m->context[i];

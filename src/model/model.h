@@ -6,11 +6,12 @@
 
 enum { MAX_STABILIZERS = 8, MAX_MODULES = 8 };
 
-/* The parameters of one block; those of attention but for its output, and of the feed-forward block, are their own. */
+/* The parameters of one block; attention, except for its output, and the feed-forward block keep theirs
+   themselves. */
 struct layer {
   struct param *attn_norm, *w_o, *b_o; /* b_o: NULL without biases */
   struct param *ffn_norm;
-  void *attention, *ffn; /* what the plug-in's declare has put here, in the arena of the parameters */
+  void *attention, *ffn; /* set by the plug-in's declare, in the arena of the parameters */
 };
 
 /* Module k = 1.. of multi-token prediction, its block apart (that is layer[layers + k - 1]). */
@@ -36,7 +37,7 @@ struct model {
   void *ffn_state;
   /* of the program that is being recorded: */
   const struct tally *into;
-  double share;               /* of a batch that it sees */
+  double share;               /* the program's fraction of a batch */
   struct tensor *stats_at;    /* [H,4], of its layer */
   struct tensor *tracked_max; /* [S*L,1] */
   struct tensor *routes_at;   /* [1,E+4], for `forward` to write: its layer's row of the tally's routes */
@@ -49,21 +50,20 @@ struct model {
   struct tally step, probe, val; /* of the step's batch; of the probe batch; of validation batches */
 };
 
-/* `stabilizer`: those in order with their option structs. Refuses what cannot work together; declares and
-   allocates all parameters, in the order embed, norm, head, blocks, then what stabilizers add. Values are
-   zero until params_draw or a checkpoint fills them in. Each context's `series` arrays are allocated here. */
+/* `stabilizer`: the stabilizers in order, with their option structs. Rejects incompatible ones. Declares and
+   allocates all parameters, in the order embed, norm, head, blocks, then those of stabilizers. Values are zero until
+   params_draw or a checkpoint fills them in. Each context's `series` arrays are allocated here. */
 int model_init(struct model *, const struct model_options *, struct device *,
                const struct stabilizer *const *stabilizer, const void *const *stabilizer_options,
                int stabilizer_count, struct error *);
-/* A fresh run begins: the weights have their first values. A resumed one has its states from a checkpoint. */
+/* Start a new run, after its weights have their initial values. A resumed run has its states from a checkpoint. */
 void model_begin(struct model *);
 void model_free(struct model *);
-/* 1, and the text, where stabilizers cancel out (QK-Clip under QK-Norm). */
+/* Returns 1 and the text if stabilizers cancel out (QK-Clip under QK-Norm). */
 int model_warning(const struct model *, char *text, size_t room);
 /* Length of a stabilizer's series array of this shape. */
 long model_series_size(const struct model *, enum series_shape);
-/* The parameter "blocks.<layer>.<name>" ("attn.w_q"), searched for by its name; a programming error if there is
-   none. */
+/* Find the parameter "blocks.<layer>.<name>" ("attn.w_q") by its name; a programming error if there is none. */
 struct param *model_param(const struct model *, int layer, const char *name);
 
 /* For plug-ins: declare tensors "blocks.<layer>.<name>" (head_rows as in struct param) ... */
@@ -71,6 +71,6 @@ struct param *model_add_matrix(struct model *, int layer, long rows, long cols, 
                                const char *name);
 struct param *model_add_gain(struct model *, int layer, long cols, double value, const char *name);
 struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
-/* ... and take weights through the stabilizers: `first` and the next count-1 parameters as one matrix. */
+/* ... and apply the stabilizers to weights: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
 #endif

@@ -1,4 +1,4 @@
-/* options.c - the keys of a model, and what follows from what */
+/* options.c - the keys of a model, and derived values */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ const struct option_row precision_rows[] = {
              "number format of queries and keys before their product; f32: not rounded", 0),
   END_ROW};
 
-/* --- what follows from what --------------------------------------------------------------------------- */
+/* --- derived values -------------------------------------------------------------------------------------- */
 
 enum { MOST_NAMES = 64 };
 
@@ -105,7 +105,7 @@ static int unknown_ffn(const char *name, struct error *e)
   return no_plugin("model.ffn", "feed-forward block", name, names, count, e);
 }
 
-/* Keys of one mask are no word about another. */
+/* Keys of one mask are rejected with another. */
 static int check_mask(struct model_options *o, struct error *e)
 {
   static const struct {

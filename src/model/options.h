@@ -32,7 +32,7 @@ extern const struct option_row model_rows[];
 /* Blocks: those of the stack, then one of every module of multi-token prediction. Series by layer or by head
    have all of them. */
 static inline long model_blocks(const struct model_options *o) { return o->layers + o->mtp; }
-/* Fill in the options that follow from others, given the data's vocabulary; refuse shapes that do not fit. */
+/* Fill in derived options, given the data's vocabulary; reject shapes that do not fit. */
 int model_resolve(struct model_options *, long data_vocab, struct error *);
 
 /* The keys that a row of a sequence attends to: [start, end), in layers with a window [window, end). */

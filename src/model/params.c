@@ -62,8 +62,8 @@ static int joins(const struct param *p, const struct param *next)
   return param_is_matrix(p) && param_is_matrix(next) && p->value.cols == next->value.cols;
 }
 
-/* Trainable parameters in the order of memory: hidden matrices first, so that what one optimizer takes lies
-   together; in the order of declaration among themselves. */
+/* Trainable parameters in the order of memory: hidden matrices first, so that the parameters of one optimizer are
+   adjacent; otherwise in the order of declaration. */
 static int in_order(const struct params *params, int out[])
 {
   static const enum param_kind kinds[] = {PARAM_MATRIX, PARAM_EMBED, PARAM_HEAD, PARAM_GAIN, PARAM_BIAS};
@@ -84,7 +84,7 @@ static void place(struct params *params, struct param *p, long at)
   p->value.grad = &p->grad;
 }
 
-/* Where no group is worth it, all is summed at the end. */
+/* If no group is large enough, all gradients are summed at the end. */
 static void set_early(struct params *params, struct shards *s)
 {
   int large = 0;
@@ -144,12 +144,11 @@ void params_hold(struct params *params)
   params->grads = *params->shards->held[SHARD_GRADS];
 }
 
-/* --- what is here ---------------------------------------------------------------------------------------- */
+/* --- local parts ----------------------------------------------------------------------------------------- */
 
 void param_segment(const struct param *p, long row, long rows, int out[2])
 {
-  int column =
-    p->kind == PARAM_BIAS; /* [1, out]: what is said of rows of a weight is of columns of its bias */
+  int column = p->kind == PARAM_BIAS; /* rows of a weight are columns of its bias [1, out] */
   out[0] = (int)(p->place + (column ? row : row * p->value.cols));
   out[1] = (int)(column ? rows : rows * p->value.cols);
 }

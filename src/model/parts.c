@@ -1,4 +1,4 @@
-/* parts.c - what attention variants and feed-forward blocks are recorded with: stabilizers, taps, caches, weights */
+/* parts.c - building blocks of attention variants and feed-forward blocks: stabilizers, taps, caches, weights */
 #include "model/model.h"
 #include "numerics/number_format.h"
 #include "numerics/ranks.h"
@@ -85,7 +85,7 @@ static struct tensor *cache(struct program *program, const struct layer_inputs *
   return program_input(program, TENSOR_REAL, in->batch * in->decoding->length, cols, name);
 }
 
-/* Of every row, the first key that it sees in the layer. */
+/* For every row, its first visible key in the layer. */
 static struct tensor *first_seen(const struct model *m, const struct layer_inputs *in, int layer)
 {
   return model_has_window(&m->options, layer) ? in->window : in->start;
@@ -98,7 +98,7 @@ struct tensor *model_ssmax_scale(struct model *m, struct program *program, int l
                         in->decoding ? in->decoding->slot : NULL, in->batch);
 }
 
-/* What is tapped behind attention, but for what a stage has. */
+/* The tensors tapped behind attention, without those of a stage. */
 struct tapped {
   struct model *model;
   struct program *program;
@@ -118,7 +118,7 @@ static void tap_stage(void *context, int stage, struct tensor *q, struct tensor 
   model_tap(x->model, x->program, POINT_SCORES, x->layer, f);
 }
 
-/* The context is cut over ranks: keys and values go round. */
+/* The context is cut over ranks: keys and values circulate. */
 static struct tensor *attend_ring(struct model *m, struct program *program, int layer,
                                   const struct layer_inputs *in, struct tensor *q, struct tensor *k,
                                   struct tensor *v, const struct attention_spec *spec, struct tensor **stats)
@@ -170,7 +170,7 @@ struct tensor *model_attend_latent(struct model *m, struct program *program, int
                                    const struct attention_spec *spec, struct tensor **stats)
 {
   struct tensor *key = op_round(program, op_join_heads(program, latent, rotary, 1, 0), spec->qk_format);
-  struct tensor *value = op_columns(program, key, 0, latent->cols); /* what is cached is one latent */
+  struct tensor *value = op_columns(program, key, 0, latent->cols); /* the cached values are the latents */
   struct attention_cache c = {.slot = in->decoding->slot};
   c.keys = cache(program, in, key->cols, "latent cache");
   c.values = op_columns(program, c.keys, 0, latent->cols);

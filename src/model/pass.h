@@ -16,8 +16,8 @@ struct key_ranges {
 struct layer_inputs {                  /* inputs of one program, shared by its layers */
   struct tensor *position;             /* int [N]: position for RoPE */
   struct tensor *start, *end, *window; /* see struct key_ranges */
-  /* Where the context is cut over ranks, one for each of them: of the keys of the i-th rank before this one; [0] is as
-     above. Else NULL. */
+  /* One for each rank if the context is cut over ranks, else NULL: the ranges within the keys of the i-th rank before
+     this one; [0] is as above. */
   const struct key_ranges *stage;
   struct tensor *rope_table; /* [positions, dim] */
   long batch, context;
@@ -35,7 +35,7 @@ enum point {
 };
 struct flow {
   struct tensor *x;
-  struct tensor *q, *k, *v;           /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: as they enter the products */
+  struct tensor *q, *k, *v;           /* [N,H*Dq], [N,G*Dq], [N,G*Dv]: the inputs of the products */
   struct tensor *position, *document; /* int [N]: in the sequence; the first of its document */
   struct tensor *start, *end;         /* int [N]: the keys of a row, see attention_forward; end may be NULL */
   struct tensor *stats;               /* [H,4] of this program */
@@ -63,7 +63,7 @@ struct tally {
   struct tap *tap_hook; /* of the programs that are recorded into it; may be NULL */
 };
 
-/* Let observables take the tensors at a point of the program that is being recorded. */
+/* Call the observers' taps at a point of the program that is being recorded. */
 void model_tap(struct model *, struct program *, enum point, int layer, const struct flow *);
 
 /* One recorded program over this model: training (with backward) or evaluation. */

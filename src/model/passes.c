@@ -1,4 +1,4 @@
-/* passes.c - programs over a model: forward, backward, decoding, and what they add to a tally */
+/* passes.c - programs over a model: forward, backward, decoding, and their contributions to a tally */
 #include <math.h>
 #include "base/elementary.h"
 #include "base/memory.h"
@@ -149,7 +149,7 @@ static void add_ranges(const struct model *m, struct model_program *mp, struct k
   if (m->options.mask == MASK_WINDOW) to->window = program_input(mp->program, TENSOR_INT, n, 1, "window");
 }
 
-/* Where the context is cut rows do not end with the keys that they see. */
+/* If the context is cut, a row's visible keys do not end with the row itself. */
 static struct key_ranges add_stages(const struct model *m, struct model_program *mp, int decodes)
 {
   const long mask = m->options.mask;
@@ -227,7 +227,7 @@ static void end_program(struct model *m, struct model_program *mp, struct tensor
   fill_inputs(m, mp);
 }
 
-/* Sums, and in the last column the largest. */
+/* Add the counts; the last column is a maximum. */
 static void see_routes(struct model *m, struct model_program *mp, const struct tally *into)
 {
   struct program *p = mp->program;
@@ -242,7 +242,7 @@ static void see_routes(struct model *m, struct model_program *mp, const struct t
   }
 }
 
-/* Take what the program has seen into what its batch has. */
+/* Add the program's results to the tally of its batch. */
 static void accumulate_tally(struct model *m, struct model_program *mp, const struct tally *into)
 {
   struct program *p = mp->program;

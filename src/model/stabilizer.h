@@ -10,15 +10,15 @@ struct stabilizer_context {
   struct model *model;
   const void *options;     /* the struct its option rows describe */
   void *state;             /* state_size bytes, zeroed; free it in `free` */
-  struct tensor **series;  /* series[i]: where emits[i] goes, [1, length]; NaN until a step writes it */
-  struct numbers *numbers; /* for numbers of its own: thresholds, ... */
+  struct tensor **series;  /* series[i]: the row of emits[i], [1, length]; NaN until a step writes it */
+  struct numbers *numbers; /* for its thresholds and other numbers */
   struct tensor *max_logit,
     *max_abs_logit;           /* [L*H,1], signed and absolute, before any cap, of this step's pass */
   struct tensor *tracked_max; /* [L,1]: max |x| of the tensors given to model_track_max */
   int wants_probe;            /* set by init: the maxima are of the fixed probe batch instead */
 };
 
-/* Rows of a parameter that have a learning rate of their own: see on_update. */
+/* Rows of a parameter with a separate learning rate: see on_update. */
 struct update_block {
   struct param *param;
   long row, rows;
@@ -30,23 +30,23 @@ struct stabilizer {
   size_t options_size;
   size_t state_size;
   const struct series *emits; /* ends with name NULL; may be NULL */
-  /* refuse with the reason */
+  /* returns an error with the reason if it cannot work */
   int (*check)(const void *options, const struct model_options *, struct error *);
-  /* matrices of its own, before any declare looks at the model's matrices */
+  /* its own matrices, before any declare reads the list of the model's matrices */
   void (*declare_matrices)(struct stabilizer_context *, int layer);
-  void (*declare)(struct stabilizer_context *, int layer);      /* other parameters of its own, per layer */
+  void (*declare)(struct stabilizer_context *, int layer);      /* its other parameters, per layer */
   int (*init)(struct stabilizer_context *, struct error *);     /* once, after parameters exist */
   void (*begin)(struct stabilizer_context *, struct program *); /* a fresh run: weights have values */
-  int begin_times;                                              /* how often that is run; 0: once */
+  int begin_times;                                              /* number of times to run it; 0: once */
   void (*on_qk)(struct stabilizer_context *, struct program *, int layer, const struct layer_inputs *,
                 struct qk_part *, int parts);
   void (*on_score)(struct stabilizer_context *, int layer, struct attention_spec *);
-  /* the heads' outputs side by side [N, H*Dv] on their way to w_o, of attention's input x [N,D] */
+  /* the heads' outputs side by side [N, H*Dv], before w_o; x [N,D]: attention's input */
   struct tensor *(*on_heads)(struct stabilizer_context *, struct program *, int layer, struct tensor *x,
                              struct tensor *heads);
   /* the output of attention, w_o included, before it is added to the residual stream: x [N, D] */
   void (*on_output)(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
-  /* a weight on its way into a product (sigma_reparam); returns w itself or a transformed tensor */
+  /* a weight before its use in a product (sigma_reparam); returns w itself or a transformed tensor */
   struct tensor *(*on_weight)(struct stabilizer_context *, struct program *, struct param *,
                               struct tensor *w);
   /* multiply into the factors [1, blocks] on the learning rates of the blocks */
@@ -64,14 +64,14 @@ enum {
   STABILIZER_NORMS_QK_PARTLY = 8, /* as NORMS_QK, but content keys keep their scale */
   STABILIZER_NORMS_PARTS = 16,    /* norms queries or keys themselves, with gains by role: one at most */
   STABILIZER_WEIGHS = 32,         /* changes how scores become weights: one at most */
-  STABILIZER_SCALES_QUERIES = 64, /* multiplies queries: in vain before one that norms them */
-  STABILIZER_WHOLE = 128          /* writes whole matrices, or their updates, or looks at all in one row */
+  STABILIZER_SCALES_QUERIES = 64, /* multiplies queries: no effect before one that normalizes them */
+  STABILIZER_WHOLE = 128          /* writes whole matrices, or their updates, or reads all in one row */
 };
 extern const struct stabilizer *const stabilizers[];
 const struct stabilizer *stabilizer_find(const char *name);
 
-/* For stabilizers, in one of their hooks: record max |x| as the layer's `watched` number; once a layer. */
+/* For hooks of stabilizers: record max |x| as the layer's tracked maximum; once per layer. */
 void model_track_max(struct stabilizer_context *, struct program *, int layer, struct tensor *x);
-/* ... its first series, by head, has the values of its parameter `name` [1,H] in every layer. */
+/* ... record the values of its parameter `name` [1,H] in every layer as its first series, by head. */
 void model_tell_heads(struct stabilizer_context *, struct program *, const char *name);
 #endif

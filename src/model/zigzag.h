@@ -10,9 +10,9 @@ struct zigzag {
 };
 /* Positions of each rank. */
 static inline long zigzag_rows(const struct zigzag *z) { return z->length / z->ranks; }
-/* Where in the sequence row i of this rank is. */
+/* The position in the sequence of row i of this rank. */
 long zigzag_position(const struct zigzag *, long row);
-/* How many rows of `rank` lie before a position of the sequence: what lies at [from, to) there is, of that rank, its
-   rows from zigzag_before(from) to zigzag_before(to). */
+/* The number of rows of `rank` before a position of the sequence. Positions [from, to) are that rank's rows from
+   zigzag_before(from) to zigzag_before(to). */
 long zigzag_before(const struct zigzag *, int rank, long position);
 #endif

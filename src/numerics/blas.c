@@ -9,7 +9,8 @@ const char *device_blas_core(void) { return openblas_get_corename(); }
 /* OpenBLAS changes its bits with its thread count: it runs single-threaded inside our own threads. */
 void blas_pin(void) { openblas_set_num_threads(1); }
 
-/* gesdd asks for 4 n^2 + 7 n and for 3 n + max(longer, 7 n) at least; blocked QR for 64 columns at a time. */
+/* Room of at least the 4 n^2 + 7 n numbers and 3 n + max(longer, 7 n) numbers that gesdd requires; blocked QR takes
+   64 columns at a time. */
 struct decomposition *decomposition_new(long longer, long shorter)
 {
   struct decomposition *d = memory_new(1, sizeof *d);

@@ -1,11 +1,12 @@
-/* blas.h - OpenBLAS and LAPACK in single-precision runs: facts about them, and a decomposition that is only recorded */
+/* blas.h - OpenBLAS and LAPACK in single-precision runs: their names and versions, and a decomposition for records
+   only */
 #ifndef MAXLOGIT_NUMERICS_BLAS_H
 #define MAXLOGIT_NUMERICS_BLAS_H
 #include "base/error.h"
 
-/* One thread, from now on. */
+/* OpenBLAS uses one thread from now on. */
 void blas_pin(void);
-/* Names and facts for /code and doctor: library and version; core type. */
+/* For /code and doctor: library and version; core type. */
 const char *device_blas_config(void);
 const char *device_blas_core(void);
 
@@ -19,6 +20,6 @@ struct decomposition {
 };
 struct decomposition *decomposition_new(long longer, long shorter);
 void decomposition_free(struct decomposition *);
-/* Of w [rows, cols] in double, without gaps, which is destroyed; n = min(rows, cols). */
+/* Decompose w [rows, cols] in double, without gaps; w is destroyed. n = min(rows, cols). */
 int decompose(struct decomposition *, double *w, long rows, long cols, int vectors, struct error *);
 #endif

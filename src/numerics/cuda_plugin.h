@@ -1,18 +1,18 @@
-/* cuda_plugin.h - the GPU's part of the program: a plug-in, opened where device = cuda is wanted
-   The program needs no library of CUDA's to start, and says what is missing where there is no GPU. The plug-in
+/* cuda_plugin.h - the GPU's part of the program: a plug-in, opened if device = cuda is configured
+   The program needs no CUDA library to start, and names the missing part where there is no GPU. The plug-in
    maxlogit_cuda.so lies beside the program, or where it was installed; MAXLOGIT_CUDA=FILE names another one. */
 #ifndef MAXLOGIT_NUMERICS_CUDA_PLUGIN_H
 #define MAXLOGIT_NUMERICS_CUDA_PLUGIN_H
 #include <string.h>
 #include "numerics/device.h"
 
-/* What a machine has. */
+/* The properties of a machine's GPU. */
 struct gpu {
   char name[128];                                     /* "NVIDIA H100 80GB HBM3"; empty: none */
   int major, minor, multiprocessors, driver, runtime; /* capability 9.0; versions as 13000 */
   double gigabytes, free_gigabytes;
   size_t shared_bytes; /* shared memory that a block may have */
-  char lacks[512];     /* what device = cuda is missing; empty: nothing */
+  char lacks[512];     /* the missing part for device = cuda; empty: nothing */
   /* filled in by examine */
   char mode[32];          /* compute mode: "shared", "exclusive", "prohibited" */
   char blas[400];         /* "cuBLAS 13.1.0 (FILE)" */
@@ -22,7 +22,7 @@ struct gpu {
   double node_seconds;  /* of one of these launches in a replay */
 };
 
-/* What must be equal in the program and its plug-in. */
+/* Sizes and versions that must be equal in the program and its plug-in. */
 struct cuda_fit {
   size_t version, device, tensor, operations;
 };
@@ -43,9 +43,9 @@ static inline struct cuda_fit cuda_fit(void)
   return f;
 }
 
-/* Measured on the device, for the bench: the best rates of products of n x n matrices, FLOP/s; NaN: not to be had. */
+/* Measured on the device, for the bench: the best rates of products of n x n matrices, FLOP/s; NaN: unavailable. */
 struct cuda_limits {
-  double fp32, tf32, bf16, bytes; /* bytes: a copy's, read and written, a second */
+  double fp32, tf32, bf16, bytes; /* bytes: of a copy, read and written, per second */
   double fma;                     /* of fused multiply-adds in registers */
 };
 
@@ -53,19 +53,19 @@ struct cuda_plugin {
   struct cuda_fit fit;
   void (*look)(struct gpu *);
   void (*examine)(struct gpu *); /* of a GPU that lacks nothing; the process has a context afterwards */
-  /* Fills in a device that is zero but for its pool: STATUS_OK, or STATUS_USAGE and what is missing. */
+  /* Fills in a device that is zero except for its pool. Returns STATUS_OK, or STATUS_USAGE and the missing part. */
   int (*open)(struct device *, struct error *);
   void (*limits)(struct device *, struct cuda_limits *);
-  /* The same attention without its maxima and entropy, to measure what they cost. */
+  /* The same attention without its maxima and entropy, to measure their cost. */
   void (*without_maxima)(struct ops *);
-  /* Seconds that the host has waited for the device, so far: where they grow, the device bounds the speed. */
+  /* Seconds that the host has waited for the device so far. If they grow, the device limits the speed. */
   double (*waited)(const struct device *);
   long (*launches)(void); /* of this process so far; replays do not count */
 };
 typedef const struct cuda_plugin *cuda_plugin_entry(void);
 #define CUDA_PLUGIN_ENTRY "maxlogit_cuda"
 
-/* The plug-in; NULL, and why, where there is none that fits. It stays open. */
+/* The plug-in; it stays open. NULL and the reason if none fits. */
 const struct cuda_plugin *cuda_plugin(struct error *);
 /* The GPU for device = cuda, or the reason for none. */
 void cuda_look(struct gpu *);

@@ -92,7 +92,7 @@ int device_set_math(struct device *device, enum device_math math, struct error *
   return STATUS_OK;
 }
 
-enum { PLACE = 256 }; /* bytes that places are rounded up to: aligned for every device */
+enum { PLACE = 256 }; /* addresses are rounded up to so many bytes: aligned for every device */
 
 void device_close(struct device *device)
 {
@@ -104,7 +104,7 @@ void device_close(struct device *device)
   memory_free(device);
 }
 
-/* What the host lacks has its own message; nothing is lost, as files on disk are whole at any instant. */
+/* Running out of host memory has its own message. No data is lost: files on disk are complete at any instant. */
 static _Noreturn void out_of_memory(const struct device *device, size_t bytes)
 {
   struct gpu gpu;

@@ -6,7 +6,7 @@
 #include "numerics/ranks.h"
 
 struct number {
-  number_of *of; /* NULL: a constant, told when it was made */
+  number_of *of; /* NULL: a constant, set at its creation */
   const void *context;
 };
 
@@ -80,14 +80,14 @@ const struct step_scalars *numbers_scalars(const struct numbers *n) { return &n-
 
 /* --- the report --------------------------------------------------------------------------------------------- */
 
-/* A part of the report. It grows by pages, since programs know the places of what is in it; one fetch a page. */
+/* A part of the report. The report grows by pages because programs hold addresses within it; one fetch per page. */
 struct page {
   struct tensor *all; /* [1, room] on the device */
   real *host;
   long used;
   int *
     kind; /* how an element of two parts is joined: enum merge_kind, or the element of the page that it follows */
-  char *seen; /* by whom it is added up: enum passes */
+  char *seen; /* the passes that accumulate it: enum passes */
   real *late; /* asked for: [AHEAD_MOST + 1] rows of `used`, a ring */
 };
 enum { PAGES = 32, PAGE_ROOM = 16384 };
@@ -113,7 +113,7 @@ struct report *report_new(struct device *device)
 void report_free(struct report *r)
 {
   if (!r) return;
-  report_drop(r); /* what is under way would come into memory that is gone */
+  report_drop(r); /* pending fetches would write to freed memory */
   for (int i = 0; i < r->pages; i++) tensor_free(r->device, r->page[i].all);
   arena_free(r->arena);
   memory_free(r);
@@ -144,7 +144,7 @@ static const struct page *page_of(const struct report *r, const struct tensor *t
   BUG("%s is not in the report", t->name);
 }
 
-/* Where it stands in what the host has of it. */
+/* Its place in the host's copy. */
 static real *host_of(const struct report *r, const struct tensor *t)
 {
   size_t at;
@@ -181,7 +181,7 @@ void report_column(struct report *r, const struct tensor *t, long column, double
   }
 }
 
-/* Before the first step where it can be, so that none allocates. */
+/* Before the first step if possible, so that no step allocates. */
 static void make_rings(struct report *r)
 {
   for (struct page *p = r->page; p < r->page + r->pages; p++)
@@ -200,7 +200,8 @@ void report_record_clear(struct report *r, struct program *program)
 
 /* --- parts of a batch --------------------------------------------------------------------------------------- */
 
-/* kind [1, used] of what these passes add up (`first`: all of that by MERGE_FIRST); NULL: nothing of this page. */
+/* kind [1, used] of the columns that these passes accumulate (`first`: all by MERGE_FIRST); NULL: none on this
+   page. */
 static struct tensor *kinds_of(struct program *program, const struct page *p, enum passes passes, int first)
 {
   int *kind = memory_new((size_t)p->used, sizeof *kind), any = 0;

@@ -27,18 +27,18 @@ int fusion_cuts(enum op op, int field) { return cut_of[op] >> field & 1; }
 
 static const struct tensor *owner_of(const struct tensor *t) { return t->base ? t->base : t; }
 
-/* Of a vector, which holds one number a row, those along it. */
+/* For a vector, with one number per row, the rows along it. */
 static long rows_of(const struct tensor *t) { return t->rows == 1 ? t->cols : t->rows; }
 
-/* Of other factors than powers of two the last bit depends on the tile that a row comes from (alpha x + y may be
-   rounded once or twice), hence on where rows are cut. */
+/* With factors other than powers of two the last bit depends on the tile of a row (alpha x + y may be rounded once or
+   twice), hence on the cuts between rows. */
 static int by_rows(const struct matmul_args *x)
 {
   int exponent;
   return !x->ta && fabs(frexp(x->alpha, &exponent)) == 0.5;
 }
 
-/* Rows that a call goes by: of whole tensors, so that row n of one is row n of all. 0: it does not. */
+/* Rows by which a call can be cut: of whole tensors, so that row n of one is row n of all. 0: it cannot be cut. */
 static long rows_by(const struct link *call)
 {
   if (!cut_of[call->op] || (call->op == OP_matmul && !by_rows(&call->args->matmul))) return 0;
@@ -65,9 +65,9 @@ static int follows(const struct footprint *later, const struct footprint *earlie
   return 1;
 }
 
-/* The fusion that begins at call `at`, and in `skipped` the calls among its own that wait until it is done: each of its
-   calls comes before them now. It ends at a call by rows that cannot join. Returns its length; 1 without a product,
-   which alone shares something. */
+/* Find the fusion that begins at call `at`. `skipped` receives the calls in between that must wait until it is done.
+   It ends at the first call by rows that cannot join. Returns its length; 1 without a product, since only products
+   share packed data. */
 static int fusion_from(const struct link *call, const struct footprint *f, int calls, int at, int *fusion,
                        int *skipped, int *skips)
 {
@@ -146,7 +146,7 @@ struct fusion_job {
   struct device *device;
   const struct link *call;
   int count;
-  long rows, piece, parts;           /* parts: that what calls share is made in */
+  long rows, piece, parts;           /* parts: of the data that calls share */
   void *shared[MOST_LINKS];          /* NULL: nothing */
   int sharing[MOST_LINKS], sharings; /* the calls that share something */
 };
@@ -205,7 +205,7 @@ void fusion_run(struct device *device, const struct link *call, int count, long 
     if (bytes) j.sharing[j.sharings++] = i;
   }
   if (device->enter) device->enter(device);
-  /* threads do not meet for nothing */
+  /* no synchronization if nothing is shared */
   parallel_for(device->pool, j.sharings * j.parts, share, &j);
   parallel_for(device->pool, (j.rows + piece - 1) / piece, run_piece, &j);
   if (device->leave) device->leave(device);

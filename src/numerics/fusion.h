@@ -1,5 +1,5 @@
-/* fusion.h - calls that go row by row over the same rows: a piece of rows runs through all of them while it is near,
-   and threads meet once for all of them instead of once a call */
+/* fusion.h - calls over the same rows: a piece of rows runs through all of them while it is in cache, and threads
+   synchronize once for all instead of once per call */
 #ifndef MAXLOGIT_NUMERICS_FUSION_H
 #define MAXLOGIT_NUMERICS_FUSION_H
 #include "numerics/device.h"
@@ -11,16 +11,16 @@ struct link {
   const union op_args *args;
 };
 
-/* Is the i-th argument of such calls a tensor of whose rows each belongs to that row of the results? */
+/* Is the i-th argument of such calls a tensor whose rows each belong to the same row of the results? */
 int fusion_cuts(enum op, int field);
 
-/* A new order of the calls, none before what it depends on: order[i], the call that comes i-th, and length[i], how many
-   from there on are a fusion (1: none). Memory need not be placed; what a fusion touches is in use as long as it runs.
-   Those that do not pay on this device (NULL: any) are left as they are. */
+/* Reorder the calls so that each follows its dependencies: order[i] is the i-th call, and length[i] the number of
+   calls from there on that form a fusion (1: none). Memory need not be placed yet; tensors of a fusion are in use for
+   its whole duration. Fusions that do not pay on this device are left out (NULL: keep all). */
 void fusions_find(const struct device *, const struct link *, const struct footprint *, int calls, int *order,
                   int *length);
 
-/* Rows that run through a fusion at a time, on this device; 0: its calls are better made one after another. */
+/* Rows per piece of a fusion on this device; 0: its calls are faster one after another. */
 long fusion_piece(const struct device *, const struct link *, int count);
 /* Bytes of device_scratch that fusion_run takes. */
 size_t fusion_scratch(const struct device *, const struct link *, int count);

@@ -1,6 +1,6 @@
 /* isolated.c - memory that only the device may touch
-   The same kernels over memory that is mapped inaccessible outside of the device's own calls: whoever follows a
-   device pointer on the host crashes at once. Memory is handed out once and unmapped with the device. */
+   The same kernels over memory that is inaccessible outside of the device's own calls: dereferencing a device pointer
+   on the host crashes at once. Memory is handed out once and unmapped with the device. */
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* isolated.h - shared by devices of the host and the one with memory that the host cannot touch */
+/* isolated.h - shared by host devices and the device whose memory the host cannot touch */
 #ifndef MAXLOGIT_NUMERICS_ISOLATED_H
 #define MAXLOGIT_NUMERICS_ISOLATED_H
 #include <string.h>
@@ -10,7 +10,7 @@ static inline void device_host_copy(struct device *device, void *to, const void 
   if (bytes) memcpy(to, from, bytes);
 }
 
-/* Threads of a step of the host download side by side. */
+/* Threads of a host step may download concurrently. */
 static inline void device_count_wait(struct device *device)
 {
   __atomic_fetch_add(&device->waits, 1, __ATOMIC_RELAXED);

@@ -14,7 +14,7 @@ static long bytes(const struct tensor *t) { return ((t->rows - 1) * t->ld + t->c
 /* Columns of one matrix that lie side by side do not. */
 static int overlap(const struct tensor *a, const struct tensor *b)
 {
-  if (!a->data != !b->data) return 0; /* no place yet: not in memory that has one */
+  if (!a->data != !b->data) return 0; /* not placed yet: not in memory that is placed */
   if (!a->data && (a->base ? a->base : a) != (b->base ? b->base : b)) return 0;
   const long off = apart(a, b);
   if (off >= bytes(a) || -off >= bytes(b)) return 0;

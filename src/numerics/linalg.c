@@ -20,13 +20,13 @@ struct spectra {
   double *lambda, *square; /* likewise: their eigenvalues; squares of e */
   double *vector, *room;   /* [longer's stride], [2 of it] */
   size_t area;
-  struct decomposition *decomposition; /* NULL: not asked for yet */
+  struct decomposition *decomposition; /* NULL: not needed yet */
 };
 
 static long shorter_of(long rows, long cols) { return rows < cols ? rows : cols; }
 static long longer_of(long rows, long cols) { return rows > cols ? rows : cols; }
 
-/* From so many rows on a Gram matrix keeps a processor busy alone. */
+/* From this size on a Gram matrix keeps a processor busy alone. */
 enum { LARGE = 160 };
 
 struct spectra *spectra_new(long rows, long cols)
@@ -126,7 +126,7 @@ void spectrum_from(const double *sigma, long n, struct spectrum *out)
 
 /* --- by the Gram matrix ------------------------------------------------------------------------------------------- */
 
-/* A matrix on its way. */
+/* A matrix in progress. */
 struct passage {
   long n, stride, longer; /* of the Gram matrix; rows of a */
   double scale;           /* NaN: something is not finite */
@@ -147,7 +147,7 @@ static void reduce(struct spectra *s, const struct passage *p, long lane)
   s->kernels->tridiagonal(p->g, p->n, p->stride, s->d + lane, s->e + lane, p->tau, s->room);
 }
 
-/* Of rows `from` apart the first `to` numbers. */
+/* Keep the first `to` numbers of each row; rows are `from` apart before. */
 static void keep_columns(double *a, long rows, long from, long to)
 {
   for (long i = 1; i < rows; i++) memmove(a + i * to, a + i * from, (size_t)to * sizeof *a);
@@ -179,9 +179,9 @@ static struct passage load_matrix(struct spectra *s, const struct spectra_job *j
 
 static double at_least(double x, double least) { return x > -least && x < least ? -least : x; }
 
-/* z [n]: the vector of the largest eigenvalue of the tridiagonal matrix in a lane. What is left of the matrix without
-   that value is negative semidefinite: its factorisations from both ends are stable, and where they meet best the
-   vector is largest. (Dhillon and Parlett, Linear Algebra Appl. 387, 2004: twisted factorisations) */
+/* z [n]: the vector of the largest eigenvalue of the tridiagonal matrix in a lane. The matrix minus that eigenvalue
+   is negative semidefinite, so its factorizations from both ends are stable. The vector is largest where they match
+   best. (Dhillon and Parlett, Linear Algebra Appl. 387, 2004: twisted factorizations) */
 static void leading_vector(struct spectra *s, long lane, long n, double lambda, double *z)
 {
   const double *d = s->d + lane, *e = s->e + lane, least = lambda * 0x1p-104;

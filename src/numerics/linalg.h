@@ -6,11 +6,10 @@
 #include "base/error.h"
 #include "numerics/real.h"
 
-enum { SPECTRA_LANES = 8 }; /* matrices whose eigenvalues are found at a time */
+enum { SPECTRA_LANES = 8 }; /* matrices whose eigenvalues are computed together */
 
-/* Summary of singular values sigma_1 >= ... >= sigma_n, n = min(rows, cols).
-   p_i = sigma_i^2 / sum sigma^2, r_i = sigma_i / sum sigma. What is not defined is NaN: everything but the
-   norms of the zero matrix, the entropy of n = 1. */
+/* Summary of singular values sigma_1 >= ... >= sigma_n, n = min(rows, cols). p_i = sigma_i^2 / sum sigma^2, r_i =
+   sigma_i / sum sigma. Undefined fields are NaN: for the zero matrix all but the norms; for n = 1 the entropy. */
 struct spectrum {
   double spectral_norm; /* sigma_1 */
   double frobenius_norm;
@@ -20,7 +19,7 @@ struct spectrum {
   double stable_rank;      /* ||W||_F^2 / ||W||_2^2 */
 };
 
-/* The same by number, with what is said of each; all without a unit. */
+/* The same fields by index, with their descriptions; all are dimensionless. */
 enum { SPECTRUM_FIELDS = 6 };
 extern const struct spectrum_field {
   const char *name, *title, *long_name, *definition;
@@ -42,10 +41,10 @@ struct spectra_job {
   double *sigma;   /* [n]: where not NULL all of them, in no order */
   struct spectrum spectrum;
 };
-/* By eigenvalues of the smaller Gram matrix in double: small sigma lose digits below 1e-8 sigma_1 for float data,
-   which none of the summaries can show. Fastest for SPECTRA_LANES matrices of like sizes; what a matrix gets does not
-   depend on its company. A non-finite entry gives NaN in every field; an iteration that does not converge gives
-   STATUS_FAIL. */
+/* Computes eigenvalues of the smaller Gram matrix in double. For float data, sigma below 1e-8 sigma_1 lose digits,
+   which does not affect the summaries. Fastest for SPECTRA_LANES matrices of similar sizes; the result of a matrix
+   does not depend on the others. A non-finite entry gives NaN in every field; an iteration that does not converge
+   gives STATUS_FAIL. */
 int spectra_of(struct spectra *, struct spectra_job *, long count, struct error *);
 
 enum spectra_method {

@@ -10,7 +10,7 @@ struct maxima_head {
   enum maxima_number number; /* of q and k */
   const void *q, *k;         /* rows contiguous, q_row and k_row numbers apart */
   long q_row, k_row;
-  const long *first, *end; /* [queries]: query i sees keys first .. end-1, 0 <= first, end <= keys */
+  const long *first, *end; /* [queries]: query i attends to keys first .. end-1, 0 <= first, end <= keys */
   float *room;             /* [maxima_room(size)] */
 };
 
@@ -18,8 +18,8 @@ struct maxima_head {
 enum { MAXIMA_KEYS = 256, MAXIMA_ROWS = 32 };
 static inline long maxima_room(long size) { return (MAXIMA_KEYS + MAXIMA_ROWS) * size; }
 
-/* Of q_i . k_j over the pairs that see: infinities where there are none. 0, and nothing is told, where numbers are such
-   that a product may not be finite. */
+/* The largest and smallest q_i . k_j over the pairs that are not masked; infinities if there are none. Returns 0 and
+   sets nothing if the numbers are so large that a product may not be finite. */
 typedef int maxima_kernel(const struct maxima_head *, float *largest, float *smallest);
 extern maxima_kernel cpu_maxima_v4, cpu_maxima_v3, cpu_maxima_neon, cpu_maxima_wasm, cpu_maxima_base;
 /* Of the level that this process uses. */

@@ -6,8 +6,8 @@
 enum number_format { FORMAT_F32, FORMAT_BF16, FORMAT_FP16, FORMAT_FP8_E4M3, FORMAT_COUNT };
 extern const char *const number_formats[]; /* their names, NULL-terminated */
 
-/* x to the nearest number of the format, ties to even, subnormals kept. NaN stays. What is too large becomes
-   infinite; fp8_e4m3 has no infinities: NaN, as in its conversion without saturation (OCP OFP8, rev. 1.0,
-   sec. 5.2; arXiv 2209.05433). */
+/* x to the nearest number of the format, ties to even, subnormals kept. NaN stays. Overflow gives infinity. fp8_e4m3
+   has no infinities: overflow gives NaN, as in its conversion without saturation (OCP OFP8, rev. 1.0, sec. 5.2; arXiv
+   2209.05433). */
 double number_round(double x, enum number_format);
 #endif

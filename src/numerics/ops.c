@@ -1,4 +1,4 @@
-/* ops.c - names, fields and costs of operations, and how one is made on a device */
+/* ops.c - names, fields and costs of operations, and their execution on a device */
 #include "base/clock.h"
 #include "numerics/number_format.h"
 #include "numerics/device.h"
@@ -126,7 +126,7 @@ static void dispatch(struct device *device, enum op op, const union op_args *arg
   }
 }
 
-/* The guard is read where it lies: by the device, among its own calls. */
+/* The guard is read by the device, among its own calls. */
 static void dispatch_if(struct device *device, const struct tensor *guard, enum op op,
                         const union op_args *args)
 {
@@ -136,7 +136,7 @@ static void dispatch_if(struct device *device, const struct tensor *guard, enum 
     device->op_now = op_name(op);
     dispatch(device, op, args);
     device->guard = NULL;
-  } else if (!guard || REALS(guard)[0] != 0) { /* of several threads, in a step of the host */
+  } else if (!guard || REALS(guard)[0] != 0) { /* in a host step, several threads may read it */
     dispatch(device, op, args);
   }
   if (device->leave) device->leave(device);

@@ -46,20 +46,21 @@ enum op {
 #undef OP
   OP_COUNT
 };
-/* A device's table: one function per operation, and where an operation wants memory beside its arguments, how many
-   bytes of device_scratch a call takes: known from the shapes of its arguments, whose memory is not looked at. */
+/* A device's table: one function per operation. An operation that needs scratch memory has a second one, which
+   returns the bytes of device_scratch of a call. It depends only on the shapes of the arguments and does not read
+   their memory. */
 typedef size_t op_scratch(const struct device *, const void *args);
 struct ops {
 #define OP(name, what, fields) void (*name)(struct device *, const struct name##_args *);
 #include "numerics/ops.def"
 #undef OP
   op_scratch *scratch[OP_COUNT]; /* NULL: none */
-  /* `norm` adds up what this makes of every `squared` numbers of a row, in their order, and of the rest. NULL: in
-     another way. */
+  /* `norm` sums squares(x) over every `squared` numbers of a row, in their order, and over the rest. NULL: in another
+     way. */
   double (*squares)(const real *, long n);
   long squared;
-  /* What the calls for some rows of one call share (fusion.h): its bytes, and making part `part` of `parts` of it; they
-     find it in device->shared. NULL: nothing. */
+  /* Data that several calls for some rows of one call share, such as a packed factor (fusion.h). shared returns its
+     bytes; share computes part `part` of `parts` of it. The calls find it in device->shared. NULL: nothing. */
   op_scratch *shared[OP_COUNT];
   void (*share[OP_COUNT])(struct device *, const void *args, void *room, long part, long parts);
 };
@@ -89,7 +90,7 @@ enum op_field_kind {
   FIELD_SIZE,
   FIELD_SCALAR
 };
-/* Where no weight of a row is larger, its entropy (pointwise_forward) is taken for 0. */
+/* If no weight of a row exceeds this, its entropy (pointwise_forward) counts as 0. */
 #define POINTWISE_NONE 1e-30
 enum merge_kind { MERGE_NOT = -1, MERGE_SUM = -2, MERGE_MAX = -3, MERGE_FIRST = -4 };
 enum reduce_kind { REDUCE_MIN, REDUCE_MAX, REDUCE_SUM, REDUCE_PRODUCT };
@@ -111,7 +112,8 @@ static inline struct tensor **op_tensor(const union op_args *args, int i)
 }
 /* Do the arguments have the shapes that the operation demands (shapes.c)? */
 int op_check(enum op, const union op_args *, struct error *);
-/* Is it between ranks? Such calls are made in the order of recording, by the host where the device keeps calls. */
+/* Does it communicate between ranks? Such calls are made in the order of recording, by the host if the device keeps
+   calls. */
 int op_is_between_ranks(enum op);
 /* Necessary floating-point operations of a call (causal and symmetric products by half); elementwise
    operations count 0: they are overhead against the sgemm limit. */
@@ -134,13 +136,13 @@ extern const struct ops ops_ref;
 /* --- the checked front: records into a program (program.h) and returns the result --------------------- */
 struct program;
 struct tensor *op_embed(struct program *, struct tensor *tokens, struct tensor *w);
-/* gain may be NULL; group = columns normalised together (D, or Dh for per-head norms); eps [1] */
+/* gain may be NULL; group = columns normalized together (D, or Dh for per-head norms); eps [1] */
 struct tensor *op_rmsnorm(struct program *, struct tensor *x, struct tensor *gain, long group,
                           struct tensor *eps);
 /* x w^T [+ bias] [+ residual]; bias and residual may be NULL */
 struct tensor *op_linear(struct program *, struct tensor *x, struct tensor *w, struct tensor *bias,
                          struct tensor *residual);
-/* x w^T in full single precision whatever device.math says */
+/* x w^T in full single precision, regardless of device.math */
 struct tensor *op_linear_full(struct program *, struct tensor *x, struct tensor *w);
 struct tensor *op_add(struct program *, struct tensor *a, struct tensor *b);
 struct tensor *op_rope(struct program *, struct tensor *x, struct tensor *position, struct tensor *table,
@@ -166,15 +168,15 @@ struct attention_spec {
   struct tensor *stats; /* where the statistics go; NULL: a tensor of their own */
   struct tensor
     *sink;       /* [1,H]: score of one more key, without a value, in every softmax (sink); NULL: none */
-  int pointwise; /* no softmax: see pointwise_forward; then there is no sink */
+  int pointwise; /* no softmax: see pointwise_forward; a sink is not allowed */
 };
 /* *stats: [H,4], kept until the next run; may be NULL, as `end` may */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
                             struct tensor *start, struct tensor *end, const struct attention_spec *,
                             struct tensor **stats);
-/* The same where the ranks of the context have each a part of every sequence, in rows that need not be neighbours:
-   stage[i], one for each rank, is what rows see of the keys of the i-th rank before this one, as ranges of its rows.
-   In every stage `seen`, which may be NULL, may leave calls that look at it: its keys, values and statistics. */
+/* The same if each rank of the context has a part of every sequence, in rows that need not be adjacent. stage[i], one
+   for each rank, gives the keys of the i-th rank before this one that rows attend to, as ranges of its rows. In every
+   stage `seen`, which may be NULL, may record calls that read it: its keys, values and statistics. */
 struct ring_stage {
   struct tensor *start, *end;
 };
@@ -183,16 +185,17 @@ typedef void ring_seen(void *context, int stage, struct tensor *q, struct tensor
 struct tensor *op_attention_ring(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,
                                  const struct ring_stage *stage, const struct attention_spec *,
                                  struct tensor **stats, ring_seen *seen, void *context);
-/* Of the same queries and keys, unrounded, other values, into o; nothing flows back. */
+/* Attention with the same unrounded queries and keys but other values, into o; no gradient flows. */
 void op_attention_again(struct program *, struct tensor *o, struct tensor *q, struct tensor *k,
                         struct tensor *v, struct tensor *start, struct tensor *end,
                         const struct attention_spec *);
 /* x sigmoid(g), a column of g [N,G] for as many of x */
 struct tensor *op_gate(struct program *, struct tensor *x, struct tensor *g);
-/* x s[h] ln n, of each of s's heads; n: keys that a row sees, see ssmax_scale; end and slot may be NULL */
+/* x s[h] ln n, for each of s's heads; n: the number of keys that a row attends to, see ssmax_scale; end and slot may
+   be NULL */
 struct tensor *op_ssmax_scale(struct program *, struct tensor *x, struct tensor *s, struct tensor *start,
                               struct tensor *end, struct tensor *slot, long batch);
-/* Decoding (forward only): where the positions so far are; see attention_cached. `factors` may be NULL. */
+/* Decoding (forward only): the cached positions; see attention_cached. `factors` may be NULL. */
 struct attention_cache {
   struct tensor *keys, *values, *factors, *slot;
 };
@@ -205,7 +208,7 @@ struct tensor *op_heads_product(struct program *, struct tensor *x, struct tenso
                                 long heads, int transposed);
 /* 1/sqrt(mean(x^2)+eps) of every group of columns, [N, cols/group] (forward only) */
 struct tensor *op_inverse_rms(struct program *, struct tensor *x, long group, struct tensor *eps);
-/* --- mixture of experts (ops_front_experts.c): N tokens, E experts, K choices a token; see route, sort_choices --- */
+/* --- mixture of experts (ops_front_experts.c): N tokens, E experts, K choices per token; see route, sort_choices */
 struct routing_spec {
   long active, softmax, groups, kept; /* K, ... */
   struct tensor *bias, *scale;        /* [1,E], may be NULL; [1] */
@@ -230,7 +233,7 @@ struct tensor *op_balance(struct program *, const struct routing *, long batch, 
 /* loss [1,2] = cross-entropy | z term, z [1]; the gradient flows from their sum */
 struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct tensor *targets,
                                 struct tensor *weight, struct tensor *z, struct tensor **ml);
-/* The same beside the program's own loss: by [1] times its gradient flows besides that one's */
+/* The same in addition to the program's own loss: `by` [1] times its gradient is added. */
 struct tensor *op_side_loss(struct program *, struct tensor *logits, struct tensor *targets,
                             struct tensor *weight, struct tensor *z, struct tensor *by);
 #endif

@@ -1,5 +1,5 @@
-/* ops_front.c - the front: each op_NAME records the forward call, whose shapes are then checked (shapes.c), and leaves
-   a backward step with its arguments */
+/* ops_front.c - the front: each op_NAME records the forward call, whose shapes are then checked (shapes.c), and a
+   backward step with its arguments */
 #include "numerics/number_format.h"
 #include "numerics/ops_front.h"
 #include <math.h>
@@ -413,7 +413,7 @@ void op_attention_again(struct program *p, struct tensor *o, struct tensor *q, s
   if (spec->sink) CALL(p, sink, .o = o, .ml = ml, .b = spec->sink);
 }
 
-/* --- decoding: nothing flows back ---------------------------------------------------------------------- */
+/* --- decoding: no gradient flows ----------------------------------------------------------------------- */
 
 struct tensor *op_attention_cached(struct program *p, const struct attention_cache *cache, struct tensor *q,
                                    struct tensor *k, struct tensor *v, struct tensor *factor, long scaled,
@@ -463,7 +463,8 @@ struct tensor *op_inverse_rms(struct program *p, struct tensor *x, long group, s
 
 /* --- the loss ----------------------------------------------------------------------------------------- */
 
-/* by NULL: the program's own loss; else its gradient is `by` wherever there is a reverse, whatever that starts from. */
+/* by NULL: the program's own loss. Else its gradient is `by` in every reverse, regardless of the loss that starts
+   it. */
 struct loss_step {
   struct tensor *loss, *logits, *ml, *targets, *weight, *z, *by;
 };
@@ -472,7 +473,7 @@ static void loss_step(struct program *p, const void *context)
 {
   const struct loss_step *s = context;
   if ((!s->by && !program_grad_of(p, s->loss)) || !program_wants_grad(s->logits)) return;
-  REQUIRE(s->by || program_starts(p, s->loss)); /* the kernel knows no other gradient of the loss than 1 */
+  REQUIRE(s->by || program_starts(p, s->loss)); /* the kernel only supports 1 as the gradient of the loss */
   struct overwrite d = grad_to_overwrite(p, s->logits);
   CALL(p, cross_entropy_backward, .dlogits = d.to, .logits = s->logits, .ml = s->ml, .targets = s->targets,
        .weight = s->weight, .z = s->z);

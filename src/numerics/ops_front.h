@@ -1,4 +1,4 @@
-/* ops_front.h - what the checked front's functions share: where gradients may be written */
+/* ops_front.h - shared by the functions of the checked front: destinations for gradients */
 #ifndef MAXLOGIT_NUMERICS_OPS_FRONT_H
 #define MAXLOGIT_NUMERICS_OPS_FRONT_H
 #include "numerics/program.h"
@@ -7,11 +7,11 @@
 #define ON_BACKWARD(p, step, ...) \
   program_on_backward(p, step, &(struct step){__VA_ARGS__}, sizeof(struct step))
 
-/* Of attention: what can be a score; where its statistics go. */
+/* For attention: valid scores, and the destination of its statistics. */
 void require_score(const struct attention_score *);
 struct tensor *statistics_of(struct program *, const struct attention_spec *);
 
-/* t's gradient for an operation that only adds: zeroed first where nothing was written. */
+/* t's gradient for an operation that only adds: zeroed first if nothing was written. */
 static inline struct tensor *grad_to_add(struct program *p, struct tensor *t)
 {
   long add;
@@ -28,8 +28,8 @@ static inline struct tensor *grad_or_unused(struct program *p, struct tensor *t,
                                : program_temporary(p, t->rows, t->cols, "unused gradient");
 }
 
-/* For an operation that only overwrites: where it may write t's gradient; `settle` then adds what could not
-   be written in place. */
+/* For an operation that only overwrites: the place where it may write t's gradient. If that is a temporary, `settle`
+   adds it to the gradient. */
 struct overwrite {
   struct tensor *to, *target;
 };
@@ -42,8 +42,8 @@ static inline struct overwrite grad_to_overwrite(struct program *p, struct tenso
   return (struct overwrite){program_temporary(p, t->rows, t->cols, "gradient to add"), grad};
 }
 
-/* What op_attention is made of (ops_front_cures.c): a sink in a softmax that has been made; attention without one, of
-   operands that fit. */
+/* Parts of op_attention (ops_front_cures.c): a sink in a finished softmax; attention without a softmax, for checked
+   operands. */
 void op_sink(struct program *, struct tensor *o, struct tensor *ml, struct tensor *b);
 void op_pointwise(struct program *, struct tensor *o, struct tensor *stats, struct tensor *q,
                   struct tensor *k, struct tensor *v, struct tensor *start, struct tensor *end,

@@ -1,4 +1,4 @@
-/* ops_front_cures.c - the checked front of what stands around the scores, or in the place of their softmax */
+/* ops_front_cures.c - the checked front of operations around the scores, and of attention without a softmax */
 #include "numerics/ops_front.h"
 
 /* --- a sink ------------------------------------------------------------------------------------------------ */

@@ -143,7 +143,7 @@ struct tensor *op_combine(struct program *p, struct tensor *x, const struct rout
   return y;
 }
 
-/* Its gradient is 1 wherever there is a reverse: what a program's reverse makes is the gradient of the sum. */
+/* Its gradient is 1 in every reverse: the reverse of a program computes the gradient of the sum of losses. */
 struct balance_step {
   struct tensor *share, *score, *alpha;
   double weight;

@@ -1,12 +1,12 @@
-/* ops_front_ring.c - attention whose keys and values go round the ranks of the context
-   Blocks go round a ring, as in Ring Attention (Liu et al., arXiv 2310.01889); what a rank makes of one is merged with
-   what it has (attention_merge). In the reverse pass keys and values go round once more, their gradients behind them,
-   and at last home: R-1 messages of each from each rank, the least of a ring. Ranks whose rows see nothing of a stage's
-   keys join all the same. */
+/* ops_front_ring.c - attention whose keys and values circulate among the ranks of the context
+   Blocks circulate in a ring, as in Ring Attention (Liu et al., arXiv 2310.01889). A rank merges the result of each
+   block with its earlier ones (attention_merge). In the reverse pass keys and values circulate once more, followed by
+   their gradients, which finally return to their owners: R-1 messages of each from each rank, the minimum of a ring.
+   Ranks whose rows attend to no key of a stage take part all the same. */
 #include "numerics/ops_front.h"
 #include "numerics/ranks.h"
 
-/* What travels has no gaps. */
+/* Messages must not have gaps. */
 static struct tensor *packed(struct program *p, struct tensor *t)
 {
   if (t->ld == t->cols) return t;
@@ -22,7 +22,7 @@ struct ring_step {
   struct attention_score score;
 };
 
-/* What has come home, to what was made here. */
+/* Add the returned gradient to the one computed here. */
 static void add_home(struct program *p, struct tensor *x, struct tensor *here, struct tensor *from)
 {
   struct tensor *home = op_ring_shift(p, from, RANKS_CONTEXT);
@@ -38,7 +38,7 @@ static void ring_step(struct program *p, const void *context)
   struct tensor *do_ = program_grad_of(p, s->o);
   if (!do_) return;
   struct tensor *k = packed(p, s->k), *v = packed(p, s->v);
-  struct tensor *here[3] = {0}, *away[3] = {0}; /* dq, dk, dv; and what travels, of the keys that came by */
+  struct tensor *here[3] = {0}, *away[3] = {0}; /* dq, dk, dv; and gradients that circulate */
   for (int i = 0; i < s->stages; i++) {
     struct tensor *own[3] = {program_temporary(p, s->q->rows, s->q->cols, "gradient of a stage"),
                              program_temporary(p, k->rows, k->cols, "gradient of keys"),

@@ -1,4 +1,4 @@
-/* plan.c - the places of a program's temporaries in one block, and which of its calls are made as one or at the same
+/* plan.c - the places of a program's temporaries in one block, and the calls that are fused or run at the same
    time */
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,8 @@ static size_t best_place(struct node *const *placed, int count, const struct nod
   return best_gap == (size_t)-1 ? end : best;
 }
 
-/* Is memory used again within a program? Not where all of it is little and several threads have their rows in their
-   caches: what one writes would lie where another's rows were, and each line would have to come from there. */
+/* May temporaries share memory within a program? Not if all are small and several threads have their rows in their
+   caches: a thread would then write where another thread's rows were, and fetch each line from its cache. */
 enum { LITTLE = 1 << 24 };
 
 static int used_again(const struct device *device, struct node *const *list, int count)
@@ -47,8 +47,8 @@ static int used_again(const struct device *device, struct node *const *list, int
   return device->begin || pool_threads(device->pool) == 1 || bytes > LITTLE;
 }
 
-/* Largest first, each into the best gap left by those it lives with, or, unless memory is used `again`, one after
-   another. Returns the bytes of the block. */
+/* Largest first, each into the smallest gap between those that are live at the same time, or, unless memory is used
+   `again`, one after another. Returns the bytes of the block. */
 static size_t place_all(struct node **list, int count, int again)
 {
   struct node **placed = memory_new((size_t)count + 1, sizeof *placed);
@@ -65,9 +65,9 @@ static size_t place_all(struct node **list, int count, int again)
   return bytes;
 }
 
-/* --- what may run at the same time ---------------------------------------------------------------------- */
+/* --- calls that may run at the same time ---------------------------------------------------------------- */
 
-/* What all calls touch: those of neighbours lie side by side. */
+/* The tensors of all calls; those of neighbors are adjacent. */
 struct accesses {
   struct footprint *of; /* [calls] */
   struct access *access;
@@ -116,9 +116,9 @@ static double cost_of(const struct call *call, const struct footprint *f)
   return cost;
 }
 
-/* Calls of one level go to threads whole where none of them outweighs the rest; otherwise one after another, each cut
-   inside: so do products that are worth it, by rows as what comes before them, and what is not worth that threads
-   meet. Bits do not depend on it. */
+/* Calls of one level run on one thread each if none outweighs the rest. Otherwise they run one after another, each
+   cut inside. Large products are always cut, by rows like the calls before them; small calls are not worth
+   synchronizing threads. The choice does not change bits. */
 enum { TOO_LITTLE = 1 << 14, PRODUCT_TO_CUT = 1 << 20 };
 
 static int goes_apart(const struct program *p, int from, int count, double most, double all)
@@ -154,11 +154,11 @@ static void add_fusion(struct program *p, int from, int count)
   p->group[p->groups++] = (struct group){from, count, 0, 0, fusion, piece};
 }
 
-/* Comparing all pairs of more calls than this would take longer than it saves: they stay in their order. */
+/* Comparing all pairs of more calls than this would take longer than it saves: they keep their order. */
 enum { MOST_COMPARED = 2000 };
 
-/* Calls that go to threads whole, newton_schulz, which cuts itself, and those of a fusion run on workers; of these,
-   what shares something takes no more. */
+/* Calls on one thread each, newton_schulz, which cuts itself, and calls of a fusion run on workers. In a fusion,
+   calls with shared data need no scratch of their own. */
 static void declare_scratch(struct program *p)
 {
   size_t most = 0, apart = 0;
@@ -182,7 +182,7 @@ static void declare_scratch(struct program *p)
   device_wants_scratch(p->device, most, apart);
 }
 
-/* It is in use from one call to another. */
+/* The tensor is in use from one call to another. */
 static void live(const struct tensor *t, int from, int to)
 {
   if (!(t->flags & OWNED)) return;
@@ -192,8 +192,8 @@ static void live(const struct tensor *t, int from, int to)
   owner->last = to;
 }
 
-/* Fusions become neighbours, before anything has its place: what they touch lives from their first to their last call,
-   since each piece of rows is at another of them. */
+/* Make fusions adjacent, before memory is placed. Their tensors live from the first to the last call of the fusion,
+   since pieces of rows reach its calls at different times. */
 static void find_fusions(struct program *p)
 {
   p->fusion = arena_get(p->arena, (size_t)p->calls + 1, sizeof *p->fusion);

@@ -79,7 +79,7 @@ struct tensor *program_temporary_ints(struct program *p, long rows, long cols, c
   return t;
 }
 
-/* A part of a tensor that is not the program's: its place is known already. */
+/* A part of a tensor from outside the program: its memory is placed already. */
 static struct tensor *part_of(struct program *p, struct tensor *t, long row, long rows, long from, long cols)
 {
   struct tensor *part = arena_get(p->arena, 1, sizeof *part);
@@ -188,8 +188,8 @@ void program_host(struct program *p, host_step *step, const void *context, size_
   p->calls++;
 }
 
-/* --- parameters that ranks share out: whole where they are used -------------------------------------------- */
-/* What is gathered, and what is added up, is a temporary: it takes memory from its first use to its last. */
+/* --- sharded parameters: whole where they are used ---------------------------------------------------------- */
+/* Gathered values and summed gradients are temporaries: they take memory from their first use to their last. */
 
 /* A view of `like`'s form, `offset` numbers behind the beginning of an owner [1,n]. */
 static struct tensor *view_like(struct program *p, struct tensor *owner, long offset,
@@ -245,7 +245,7 @@ static struct tensor *gathered(struct program *p, int g)
   if (x->values) return x->values;
   if (x->unit < 0) x->unit = p->unit;
   x->values = group_new(p, g, "gathered");
-  p->guard = NULL; /* what is here may be read by calls without a guard */
+  p->guard = NULL; /* calls without a guard may read the gathered values */
   PROGRAM_CALL(p, all_gather, .y = x->values, .x = s->held[SHARD_VALUES], .from = s->group[g]);
   p->guard = guard;
   return x->values;
@@ -287,7 +287,7 @@ static void sharded_written(struct program *p, const struct tensor *t)
     forget_gathered(p);
 }
 
-/* Nobody adds to a gradient after the reverse of the first unit that has read the parameter. */
+/* A gradient is complete after the reverse of the first unit that has read the parameter. */
 static void send_sums(struct program *p, int unit)
 {
   const struct shards *s = p->device->shards;
@@ -299,7 +299,7 @@ static void send_sums(struct program *p, int unit)
   }
 }
 
-/* --- gradients that ranks sum while the reverse goes on ------------------------------------------------------- */
+/* --- gradients that ranks sum during the reverse pass ---------------------------------------------------------- */
 
 /* The first unit that reads a group. */
 static void note(struct program *p, const struct tensor *t)
@@ -326,7 +326,7 @@ static void begin_sum(struct program *p, struct shards *s, long from, long end)
   program_host(p, sums_begin, &sum, sizeof sum);
 }
 
-/* Those that are worth messages of their own. */
+/* Begin the sums of groups that are worth messages of their own. */
 static void begin_sums(struct program *p, int unit)
 {
   struct shards *s = p->device->early;
@@ -337,7 +337,7 @@ static void begin_sums(struct program *p, int unit)
   }
 }
 
-/* What is left, as one where it lies together. */
+/* Begin the remaining sums; adjacent groups form one. */
 static void begin_last_sums(struct program *p)
 {
   struct shards *s = p->device->early;
@@ -423,7 +423,7 @@ static void zero_columns(struct program *p, struct tensor *grad, struct span s)
   program_call(p, OP_fill, &(struct fill_args){.y = part});
 }
 
-/* Zero whatever of a gradient nobody has written. */
+/* Zero the columns of a gradient that were never written. */
 static void complete(struct program *p, struct node *grad)
 {
   long at = 0;
@@ -444,8 +444,8 @@ static void mark_written(struct node *grad, struct span s)
   grad->spans++;
 }
 
-/* Somebody is about to write columns s: 0 if they are untouched, 1 if they hold something everywhere. Columns
-   of both kinds are made one by zeroing the rest. */
+/* Prepare a write to columns s. Returns 0 if they are untouched, 1 if all hold values. If some do, the rest is zeroed
+   first. */
 static long write_columns(struct program *p, struct node *grad, struct span s)
 {
   int overlaps = 0;

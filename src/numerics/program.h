@@ -1,7 +1,7 @@
 /* program.h - record once, replay every step
    The model is written once, forward only, through op_* (ops.h). Recording yields a static list of calls;
-   program_backward appends the reverse; program_plan gives every temporary its place in one block. A step
-   is then program_run: a loop over calls, no allocation. What varies between steps is an input tensor. */
+   program_backward appends the reverse; program_plan gives every temporary its place in one block. A step is then
+   program_run: a loop over calls, no allocation. Data that varies between steps is an input tensor. */
 #ifndef MAXLOGIT_NUMERICS_PROGRAM_H
 #define MAXLOGIT_NUMERICS_PROGRAM_H
 #include "numerics/device.h"
@@ -15,7 +15,7 @@ struct tensor *program_input(struct program *, enum tensor_type, long rows, long
 /* A temporary; `name` must live as long as the program. */
 struct tensor *program_temporary(struct program *, long rows, long cols, const char *name);
 struct tensor *program_temporary_ints(struct program *, long rows, long cols, const char *name);
-/* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient; or of one from
+/* Columns [from, from + cols) of a tensor of the program, sharing its memory and gradient; or of a tensor from
    outside, whose memory must not move. */
 struct tensor *program_view(struct program *, struct tensor *owner, long from, long cols);
 /* Rows [row, row + rows) likewise, for recorded calls; gradients do not pass through it. */
@@ -31,16 +31,16 @@ void program_keep(struct program *, struct tensor *t);
 /* Record one call; args is copied. */
 void program_call(struct program *, enum op, const void *args);
 #define PROGRAM_CALL(p, op, ...) program_call(p, OP_##op, &(struct op##_args){__VA_ARGS__})
-/* Calls recorded from now on are done only where this number [1] is not 0; NULL: always. */
+/* Calls recorded from now on only run if this number [1] is not 0; NULL: always. */
 void program_guard(struct program *, struct tensor *);
 struct tensor *program_guard_of(const struct program *);
-/* Where nothing else will do (a decomposition by LAPACK): a step of the host between calls, which waits for what
-   comes before it. It reads and writes the device's memory by download and upload. `context` is copied. */
+/* A step of the host between calls, where no operation fits (a decomposition by LAPACK). It waits for the calls
+   before it. It reads and writes the device's memory by download and upload. `context` is copied. */
 typedef void host_step(struct device *, void *context);
 void program_host(struct program *, host_step *, const void *context, size_t size);
 
-/* For op_* in ops.c and for plug-ins with operations of their own: the step that, during
-   program_backward, appends the reverse of what was just recorded. `context` is copied (size bytes). */
+/* For op_* in ops.c and for plug-ins with their own operations: during program_backward, this step appends the
+   reverse of the calls just recorded. `context` is copied (size bytes). */
 typedef void backward_step(struct program *, const void *context);
 void program_on_backward(struct program *, backward_step *, const void *context, size_t size);
 /* Does a gradient flow into t? (parameters: yes; inputs: no; temporaries: if any of their sources) */
@@ -56,21 +56,23 @@ struct tensor *program_grad_of(struct program *, struct tensor *t);
    x's. To be called last in a backward step: afterwards y's gradient may not be read. */
 void program_grad_pass(struct program *, struct tensor *y, struct tensor *x);
 
-/* A part of the model begins, a layer: of parameters that ranks share out (shards.h) each part gathers what it reads,
-   forward and in the reverse, whose end sends the gradients that are then complete to their owners. */
+/* A part of the model begins, such as a layer. With sharded parameters (shards.h) each part gathers the parameters
+   that it reads, forward and in the reverse. The end of its reverse sends the gradients that are then complete to
+   their owners. */
 void program_unit(struct program *);
 
 /* Append the reverse of everything recorded: gradients of the sum of loss's elements. */
 void program_backward(struct program *, struct tensor *loss);
-/* Is t where the gradient starts, that is, is its gradient 1? */
+/* Is t the start of the gradient, that is, is its gradient 1? */
 int program_starts(const struct program *, const struct tensor *t);
 void program_plan(struct program *); /* places all temporaries; the program is complete */
 void program_run(struct program *);
-/* The same program of runs of one layout (run_arena.h), in the order of their arenas, on a device that computes runs
-   itself: a call is made once for all of them, and for what lies between them; a step of the host for each. */
+/* Run the same program of several runs of one layout (run_arena.h), in the order of their arenas, on a device that
+   computes runs itself. A call is made once, for all arenas from the first to the last; a host step is made for each
+   run. */
 void program_run_together(struct program *const *, int count);
-/* Do two programs make the same calls with the same constants, all that lies at an address for the first lying `shift`
-   bytes further for the second? NULL, or what differs: the name of an operation. Contexts of host steps may differ. */
+/* Do two programs make the same calls with the same constants, and does every address in the second lie `shift` bytes
+   beyond that in the first? NULL, or the name of an operation that differs. Contexts of host steps may differ. */
 const char *program_difference(const struct program *, const struct program *, ptrdiff_t shift);
 size_t program_bytes(const struct program *); /* of planned memory */
 int program_calls(const struct program *);

@@ -16,7 +16,7 @@ struct span {
   long from, to;
 };
 
-/* A tensor of the program. `written`: the columns that hold something, of a gradient; disjoint, in order. */
+/* A tensor of the program. `written`: of a gradient, the columns that hold values; disjoint, in order. */
 struct node {
   struct tensor tensor;
   struct span *written;
@@ -24,8 +24,8 @@ struct node {
   size_t place, bytes;
 };
 
-/* Calls [from, from+count) of `order`; level: none needs another; apart: each is one piece of work, all at the same
-   time; fusion: they are one (fusion.h), of which so many rows are one piece of work. */
+/* Calls [from, from+count) of `order`. level: none depends on another; apart: each is one piece of work, all at the
+   same time; fusion: they are fused (fusion.h), with so many rows per piece of work. */
 struct group {
   int from, count, level, apart;
   const struct link *fusion;
@@ -45,8 +45,8 @@ struct reverse {
   void *context;
 };
 
-/* A group of parameters that are shared out (shards.h), as temporaries [1,n]: what has been gathered of them in this
-   unit; what is added up of their gradients. And the first unit that has read it; whether the sum has been sent. */
+/* A group of sharded parameters (shards.h), as temporaries [1,n]: its gathered values in this unit, and its summed
+   gradients. Also the first unit that has read it, and whether the sum has been sent. */
 struct whole {
   struct tensor *values, *grads;
   int unit, sent;
@@ -66,12 +66,12 @@ struct program {
   int host_steps;
   struct whole *whole; /* [groups]; NULL: nothing has been read */
   int unit;
-  int *fusion; /* [calls]: how many from here on are one */
+  int *fusion; /* [calls]: length of the fusion that begins here */
   int *order;  /* calls level by level */
   struct group *group;
   int groups;
-  /* Where the device keeps calls: [calls], by the first of each piece without a step of the host; made at the second
-     run, for as many runs at a time and for the scratch that there is. */
+  /* Kept calls of the device: [calls], by the first call of each piece without a host step. Recorded at the second
+     run, and again for another number of runs or other scratch. */
   void **kept;
   const void *kept_scratch;
   int ran, kept_runs;
@@ -88,6 +88,6 @@ static inline struct tensor *owner_of(const struct tensor *t)
 {
   return t->base ? t->base : (struct tensor *)t;
 }
-/* What the device keeps of its calls. */
+/* Discard the calls that the device keeps. */
 void program_forget(struct program *);
 #endif

@@ -1,4 +1,4 @@
-/* ranks.c - sums (sums.c), maxima and rings over ranks, and who records them */
+/* ranks.c - sums (sums.c), maxima and rings over ranks, and their recording */
 #include "numerics/ranks.h"
 #include <math.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ typedef uint32_t key;
 #endif
 #define SIGN ((key)1 << (8 * sizeof(key) - 1))
 
-/* Of the same order as the numbers, -0 below 0; a NaN is the largest. */
+/* Keys have the order of the numbers, -0 below 0; NaN is the largest. */
 static key key_of(real x)
 {
   key bits;
@@ -35,7 +35,7 @@ static real number_of_key(key k)
   return x;
 }
 
-/* In rounds whose distances double: a rank may be counted twice. */
+/* Distances double each round; a rank may be counted twice, which does not change a maximum. */
 static void max_over(const struct comm *c, real *y, long n, real *work)
 {
   key *own = (key *)work, *other = own + n;
@@ -53,7 +53,8 @@ static void max_over(const struct comm *c, real *y, long n, real *work)
 static long numbers(const struct tensor *t) { return t->rows * t->cols; }
 static size_t bytes_of(const struct tensor *t) { return (size_t)numbers(t) * sizeof(real); }
 
-/* What a device keeps from the host is carried by it: [y, work] of the host. */
+/* Memory that the host can pass to other ranks: the device's own, or a host copy [y, work] if the device has a
+   queue. */
 static real *borrow(struct device *d, const struct tensor *t, long work)
 {
   if (!d->stream) return REALS(t);
@@ -129,7 +130,7 @@ static size_t all_reduce_max_scratch(const struct device *d, const void *args)
   return 2 * bytes_of(((const struct all_reduce_max_args *)args)->y);
 }
 
-/* --- who records them --------------------------------------------------------------------------------------------- */
+/* --- recording -------------------------------------------------------------------------------------------------- */
 
 void device_set_ranks(struct device *d, enum rank_axis axis, const struct comm *c)
 {
@@ -137,7 +138,7 @@ void device_set_ranks(struct device *d, enum rank_axis axis, const struct comm *
   d->ranks[axis] = c;
   d->ops.all_reduce_sum = ranked_all_reduce_sum, d->ops.all_reduce_max = ranked_all_reduce_max;
   d->ops.ring_shift = ranked_ring_shift, d->ops.pairwise_exchange = ranked_pairwise_exchange;
-  if (d->stream) return; /* by memory of the host */
+  if (d->stream) return; /* ranks exchange host memory */
   d->ops.scratch[OP_all_reduce_sum] = all_reduce_sum_scratch,
   d->ops.scratch[OP_all_reduce_max] = all_reduce_max_scratch;
 }

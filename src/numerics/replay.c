@@ -11,14 +11,14 @@ static void run_call(struct device *device, const struct call *call)
     call->host(device, call->context);
 }
 
-/* Not the device's own: what it keeps ends before it. */
+/* Is the call made outside the device's kept calls? Kept calls end before it. */
 static int is_apart(const struct program *p, const struct call *call)
 {
   return call->host || (p->device->ranks[RANKS_BATCH] && op_is_between_ranks(call->op)) ||
          (p->device->ranks[RANKS_CONTEXT] && op_is_between_ranks(call->op));
 }
 
-/* The i-th of the order, for all. */
+/* The i-th call of the order, for all runs. */
 static void run_at(struct program *const *p, int count, int i)
 {
   int at = p[0]->order[i];
@@ -38,7 +38,7 @@ static void run_piece(void *context, long piece, int worker)
   run_call(device_worker(p->device, worker), &p->call[p->order[g->group->from + piece]]);
 }
 
-/* To be kept: those of a group that lie in [from, to). Of a level each may go its own way. */
+/* Keep the calls of a group within [from, to). Calls of one level go to different branches. */
 static void keep_group(struct program *p, const struct group *g, int from, int to)
 {
   struct device *d = p->device;
@@ -87,7 +87,7 @@ static void run_all(struct program *const *all, int count)
   struct program *p = all[0];
   REQUIRE(p->planned);
   device_settle_scratch(p->device);
-  /* The first time call by call: what a device does but once is then done. */
+  /* Make the calls one by one the first time: this covers the device's one-time setup. */
   if (p->kept && p->ran++ && !p->device->op_seconds && !p->device->one_by_one) {
     run_kept(all, count);
     return;

@@ -25,7 +25,7 @@ static void *run_arena_get(struct device *device, size_t bytes)
   return device->run_arena + from;
 }
 
-/* What a run has given back is not used again: its layout stays that of the others. */
+/* Freed memory of a run is not reused: all runs must keep one layout. */
 static void run_arena_put_back(struct device *device, void *memory) { (void)device, (void)memory; }
 
 static struct device *device_of_run(const struct run_arenas *s, int run, size_t bytes, int threads)
@@ -37,7 +37,7 @@ static struct device *device_of_run(const struct run_arenas *s, int run, size_t 
   device->run_arena = s->memory + (size_t)run * s->whole->stride;
   device->run_arena_bytes = bytes;
   device->given = 0;
-  device->runs = 1; /* what is called on a run's own device is for that run */
+  device->runs = 1; /* calls on a run's own device are for that run */
   device->waits = 0;
   device->scratch = NULL;
   device->scratch_bytes = 0;
@@ -96,7 +96,7 @@ int run_arenas_default(const char *kind) { return run_arenas_in_one_call(kind) ?
 int run_arenas_limit(const char *kind, size_t bytes, struct error *e)
 {
   static const double share = 0.9,
-                      own = 100 << 20; /* what is told the device, the library's work space; and the rest */
+                      own = 100 << 20; /* uploaded constants, the library's work space, and the rest */
   struct gpu gpu;
   if (!run_arenas_in_one_call(kind)) return INT_MAX;
   cuda_look(&gpu);

@@ -14,7 +14,7 @@ static long numbers_of(const struct tensor *t) { return t->rows * t->cols; }
 
 static int has_gaps(const struct tensor *t) { return t->rows > 1 && t->ld != t->cols; }
 
-/* A part's size; 0 if there are no parts, so that no argument has it. */
+/* A part's size; 0 without parts, so that no argument matches. */
 static long each(long whole, long parts) { return parts > 0 ? whole / parts : 0; }
 
 static void wrong(struct shapes *s, const char *name, const struct tensor *t, const char *demand, long a,

@@ -17,7 +17,7 @@ void shards_free(struct device *d, struct shards *s)
 {
   if (!s) return;
   for (int row = 0; row < SHARD_ROWS; row++) {
-    if (!s->comm) continue; /* the row is another's */
+    if (!s->comm) continue; /* the row has another owner */
     if (s->place[row]) pages_release(s->place[row], reserved(s));
     tensor_free(d, s->held[row]);
   }
@@ -71,7 +71,7 @@ void shards_hold(struct device *d, struct shards *s)
 
 /* --- ranges --------------------------------------------------------------------------------------------------- */
 
-/* What of a piece lies in [from, from + n): numbers [begin, end) of the row. */
+/* The part of a piece within [from, from + n): numbers [begin, end) of the row. */
 static int meets(const struct shard *x, long from, long n, long *begin, long *end)
 {
   *begin = x->from > from ? x->from : from;
@@ -79,8 +79,8 @@ static int meets(const struct shard *x, long from, long n, long *begin, long *en
   return *begin < *end;
 }
 
-/* Of whose pieces: all whose bits under `mask` are those of `like`. Those that lie side by side are one message, or
-   many ranks would send as many. */
+/* The parcels of all pieces whose owners match `like` in the bits of `mask`. Adjacent pieces form one message;
+   otherwise there would be one per piece. */
 static int parcels_of(const struct shards *s, long from, long n, int mask, int like, int partner, real *whole,
                       struct parcel *out)
 {
@@ -126,7 +126,7 @@ int shards_owner(const struct shards *s, long from, long n, long *at)
 
 /* --- between ranks ---------------------------------------------------------------------------------------------- */
 
-/* Rounds of doubling groups: what my group has for what the other has. */
+/* The sizes of groups double each round: each group exchanges its numbers with its partner. */
 void shards_gather(const struct shards *s, long from, long n, real *whole)
 {
   const struct comm *c = s->comm;
@@ -138,8 +138,8 @@ void shards_gather(const struct shards *s, long from, long n, real *whole)
   }
 }
 
-/* Rounds of halves: in the k-th those join what they have whose numbers differ in bit k. whole becomes, where it is
-   this rank's, the sum over the ranks by the balanced tree of their order; (R-1)/R of it are sent. work [n] */
+/* Recursive halving: in round k, ranks whose numbers differ in bit k exchange halves. `whole`, where this rank owns
+   it, becomes the sum over the ranks by the balanced tree of their order; each rank sends (R-1)/R of it. work [n] */
 static void sum_parts(const struct shards *s, long from, long n, real *whole, real *work)
 {
   const struct comm *c = s->comm;

@@ -1,6 +1,6 @@
-/* spectra_kernels.h - what spectra of small matrices are made of, in double
-   The same bits at every level but base (cpu/cpu.h). Rows are `stride` apart, a multiple of SPECTRA_LANES, zeros behind
-   their last number. */
+/* spectra_kernels.h - kernels for spectra of small matrices, in double
+   The same bits at every level but base (cpu/cpu.h). Rows are `stride` apart, a multiple of SPECTRA_LANES, zeros
+   behind their last number. */
 #ifndef MAXLOGIT_NUMERICS_SPECTRA_KERNELS_H
 #define MAXLOGIT_NUMERICS_SPECTRA_KERNELS_H
 #include "numerics/linalg.h"
@@ -22,11 +22,11 @@ struct spectra_kernels {
   /* out [rows, stride] = factor w, zeros behind its rows; turned: [cols, stride], w^T */
   void (*copy)(const real *w, long rows, long cols, long ld, double factor, int turned, long stride,
                double *out);
-  /* out [na, nb] = a^T b for a [rows, na], b [rows, nb], summed over rows in order; a == b: of a symmetric product the
-     half is computed. */
+  /* out [na, nb] = a^T b for a [rows, na], b [rows, nb], summed over rows in order; a == b: only half of the
+     symmetric product is computed. */
   void (*product)(const double *a, long na, const double *b, long nb, long rows, double *out);
-  /* The symmetric g [n, n] = Q T Q^T by Householder's reflections: T has diagonal d and off-diagonal e, whose numbers
-     are SPECTRA_LANES apart; row k of g keeps the reflection's vector, tau[k] its factor. room [2 stride]. (Golub and
+  /* The symmetric g [n, n] = Q T Q^T by Householder reflections. T has diagonal d and off-diagonal e, whose numbers
+     are SPECTRA_LANES apart. Row k of g keeps the reflection's vector, tau[k] its factor. room [2 stride]. (Golub and
      Van Loan, Matrix Computations, 8.3.1) */
   void (*tridiagonal)(double *g, long n, long stride, double *d, double *e, double *tau, double *room);
   /* z = Q z */
@@ -41,7 +41,8 @@ struct spectra_kernels {
      in no order, to a few eps times the largest number on the diagonal. f is destroyed. The rational QL iteration of
      Pal, Walker and Kahan (Parlett, The Symmetric Eigenvalue Problem, 8.15). 0: iterations did not end. */
   int (*eigenvalues)(double *d, double *f, long n);
-  /* A sweep over all pairs of columns, each turned until it is orthogonal; 0: all were. At base the same bits, too. */
+  /* A sweep over all pairs of columns, each rotated until it is orthogonal; 0: all were. The same bits at base,
+     too. */
   int (*rotations)(const struct rotated *);
 };
 /* Of the level that this process uses. */

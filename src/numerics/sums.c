@@ -1,14 +1,14 @@
-/* sums.c - sums over ranks, at once or under way beside other calls
-   All ranks hold the bits of one balanced tree of the ranks in their order. Of a power of two, by halves: in round k a
-   rank and the one whose number differs in bit k each add half of what they still have to the other's; then the pieces
-   come back the same way: 2 n (R-1)/R numbers sent by each, which is the least (Rabenseifner 2004); a few numbers
-   rather in log2 R messages of all. An addition commutes: it does not matter who makes it. */
+/* sums.c - sums over ranks, blocking or in the background
+   All ranks get the bits of one balanced tree of the ranks in their order. For a power of two of ranks, by halving:
+   in round k a rank and its partner, which differs in bit k, each add half of their remaining numbers to the other's;
+   then the pieces return the same way. Each rank sends 2 n (R-1)/R numbers, the minimum (Rabenseifner 2004). Few
+   numbers are sent in log2 R messages of all instead. Addition commutes: it does not matter which rank adds. */
 #include "numerics/sums.h"
 #include <string.h>
 #include "base/memory.h"
 #include "comm/transfer.h"
 
-enum { FEW = 1024 }; /* numbers that are not worth two messages a round */
+enum { FEW = 1024 }; /* numbers that are not worth two messages per round */
 
 static void add_double(real *y, const real *x, long n)
 {
@@ -17,8 +17,8 @@ static void add_double(real *y, const real *x, long n)
 
 static long place(long n, int piece, int ranks) { return n * piece / ranks; }
 
-/* A sum under way. Pieces [lo, hi) are those that this rank and the ones it has met still add up, in rounds of doubling
-   distances; then they come back. What is received into work is added when the message is there. */
+/* A sum in progress. This rank and its partners so far still sum pieces [lo, hi), in rounds of doubling distances;
+   then the pieces return. Data received into work is added when its message is complete. */
 struct sum {
   const struct comm *comm;
   real *y, *work, *to;
@@ -43,7 +43,7 @@ static void exchange_to_add(struct sum *s, long from, long end, long to, long ad
   s->distance *= 2;
 }
 
-/* The message before has come; the next begins, if there is one. */
+/* The previous message is complete; the next begins, if there is one. */
 static void go_on(struct sum *s)
 {
   const int ranks = s->comm->ranks;
@@ -89,9 +89,9 @@ static void next_message(struct sum *s)
   go_on(s);
 }
 
-/* --- of any number ---------------------------------------------------------------------------------------------- */
+/* --- any number of ranks ---------------------------------------------------------------------------------------- */
 
-/* A binary counter of partial sums: what level k holds is that of 2^k ranks. all [ranks, n] is used up. */
+/* A balanced tree: after each round, partial sums are those of twice as many ranks. all [ranks, n] is overwritten. */
 static void sum_of_all(const struct comm *c, real *y, long n, real *all)
 {
   comm_gather(c, y, all, (size_t)n * sizeof *y);
@@ -110,7 +110,7 @@ void sums_at_once(const struct comm *c, real *y, long n, real *work)
   while (s.message.handle) next_message(&s);
 }
 
-/* --- sums under way ---------------------------------------------------------------------------------------------- */
+/* --- sums in the background ------------------------------------------------------------------------------------- */
 
 void sums_begin(struct device *d, void *context)
 {
@@ -118,7 +118,7 @@ void sums_begin(struct device *d, void *context)
   struct sum *s = memory_new(1, sizeof *s), **end = &d->sums;
   int channel = 1; /* by their order, which all ranks share */
   for (; *end; end = &(*end)->next) channel++;
-  if (channel > COMM_CHANNELS) { /* none is left: those before end first, on all ranks */
+  if (channel > COMM_CHANNELS) { /* no channel is left: earlier sums end first, on all ranks */
     sums_end(d, NULL);
     end = &d->sums, channel = 1;
   }
@@ -137,8 +137,8 @@ void sums_go_on(struct device *d)
   if (d->leave) d->leave(d);
 }
 
-/* A message of each by turns, of those that are ahead none: who waits for the k-th of a sum has awaited k of each, and
-   whoever owes it has not, so nobody waits in a circle. */
+/* Await one message of each sum per turn, unless the sum is ahead. A rank that waits for the k-th message of a sum
+   has received k of each sum; its sender has not. So ranks cannot wait in a circle. */
 void sums_end(struct device *d, void *context)
 {
   (void)context;
@@ -164,5 +164,5 @@ void device_set_early(struct device *d, struct shards *s)
   d->early = s;
 }
 
-/* Of fewer bytes latency is most of what their messages take. */
+/* Below this size, latency dominates the cost of a group's messages. */
 int early_is_large(const struct shards *s, int g) { return shards_end(s, g) - s->group[g] >= 1 << 16; }

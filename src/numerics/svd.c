@@ -8,7 +8,7 @@
 #include "numerics/spectra_kernels.h"
 
 enum { SUMS = 8, SWEEPS = 60 };
-/* Below it a squared length is 0: entries are of size 1 at most, and products of shorter columns underflow. */
+/* Squared lengths below this count as 0: entries are at most 1, and products of shorter columns underflow. */
 static const double nothing = 1e-290;
 
 static double dot(const double *a, const double *b, long n)
@@ -21,7 +21,7 @@ static double dot(const double *a, const double *b, long n)
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-/* A unit vector orthogonal to the `given` others [given, m]: of the axes one that they leave most of, or nearly. */
+/* A unit vector orthogonal to the `given` others [given, m], from an axis of which they leave a large part. */
 static void complete(double *x, const double *const *other, long given, long m)
 {
   for (long axis = 0; axis < m; axis++) {
@@ -70,7 +70,7 @@ static void finish(struct rotated *j, long m, double *sigma, double *left, doubl
 int svd_factors(const real *w, long rows, long cols, long ld, double *u, double *sigma, double *v,
                 struct error *e)
 {
-  const int wide = rows <= cols; /* then w^T is decomposed, whose columns are w's rows */
+  const int wide = rows <= cols; /* then decompose w^T, whose columns are w's rows */
   const long m = wide ? cols : rows, n = wide ? rows : cols;
   struct rotated j = {.n = n,
                       .stride = spectra_stride(m),

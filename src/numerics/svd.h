@@ -1,6 +1,6 @@
 /* svd.h - the singular value decomposition inside a step: the same bits on every processor
-   What a step asks for cannot come from OpenBLAS, whose last digits depend on the processor (linalg.h has what is
-   only recorded). In double, on the host, by one-sided Jacobi rotations: small singular values keep their digits. */
+   A step cannot use OpenBLAS, whose last digits depend on the processor (linalg.h is for records only). In double, on
+   the host, by one-sided Jacobi rotations: small singular values keep their digits. */
 #ifndef MAXLOGIT_NUMERICS_SVD_H
 #define MAXLOGIT_NUMERICS_SVD_H
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* tensor.c - views of matrices that somebody else owns */
+/* tensor.c - views of matrices with other owners */
 #include "numerics/tensor.h"
 #include "base/error.h"
 #include <stddef.h>

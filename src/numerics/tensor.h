@@ -23,7 +23,7 @@ struct tensor {
 #define REALS(t) ((real *)(t)->data)
 #define INTS(t) ((int *)(t)->data)
 
-/* A tensor around memory that somebody else owns. */
+/* A tensor around memory with another owner. */
 struct tensor tensor_of(void *data, long rows, long cols);
 /* Rows [row, row + rows) of t, sharing its memory. */
 struct tensor tensor_rows(const struct tensor *t, long row, long rows);

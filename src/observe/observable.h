@@ -49,7 +49,7 @@ void observation_put_number(struct observation *, int i, double value);
 struct observable {
   const char *name, *help;
   unsigned flags; /* OBSERVABLE_DEFAULT, ... */
-  /* ends with name NULL; an observable whose series depend on options has `make` instead */
+  /* ends with name NULL; if the series depend on options, use `make` instead */
   const struct series *series;
   const struct series *(*make)(void);
   size_t state_size;

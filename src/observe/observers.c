@@ -7,13 +7,13 @@
 #include "base/text.h"
 
 struct axis_observers {
-  struct tap tap_hook;       /* first: what is tapped is told to it */
+  struct tap tap_hook;       /* first member: the tap function receives its address */
   struct observer *observer; /* [count] */
-  struct series_row **row;   /* of each watch: by its observable's series */
+  struct series_row **row;   /* for each observer, its rows by series */
   int count;
 };
 
-/* What a stabilizer has put into the report. */
+/* A series of a stabilizer, in the report. */
 struct emitted {
   const struct tensor *from;
   struct series_row row;
@@ -26,13 +26,13 @@ struct observers {
   struct emitted *emitted;
   struct recorded *recorded;
   long emitted_count, recorded_count;
-  real *weights, *update_values; /* copies of all; NULL where there is nothing on the axis of spectra */
+  real *weights, *update_values; /* copies of all; NULL if nothing is recorded on AXIS_SPECTRA */
   struct updates *updates;
   struct decode_check decoded;
   int has_decoded;
 };
 
-/* --- what is wanted ------------------------------------------------------------------------------------- */
+/* --- selection ------------------------------------------------------------------------------------------ */
 
 static int is_named(void *name, const char *part) { return !strcmp(part, name); }
 
@@ -147,7 +147,7 @@ struct observers *observers_new(struct model *m, struct updates *u, const struct
   m->step.tap_hook = &w->axis[AXIS_STEP].tap_hook;
   m->probe.tap_hook = &w->axis[AXIS_PROBE].tap_hook;
   if (!w->axis[AXIS_SPECTRA].count) return w;
-  if (m->params.shards && m->params.shards->comm->rank) return w; /* rank 0 alone looks */
+  if (m->params.shards && m->params.shards->comm->rank) return w; /* only rank 0 computes rows */
   w->weights = arena_get(arena, (size_t)m->params.total, sizeof *w->weights);
   w->update_values = arena_get(arena, (size_t)m->params.total, sizeof *w->update_values);
   return w;

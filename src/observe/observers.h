@@ -13,7 +13,7 @@ const char *observers_whole(const char *names);
 /* Run the taps of POINT_BEFORE_UPDATE: the passes are done, the weights are not updated yet. */
 void observers_before_update(struct observers *);
 
-/* With sharded weights, ranks other than 0 send their shards of what rank 0 reads on AXIS_SPECTRA. Collective. */
+/* With sharded weights, ranks other than 0 send rank 0 the shards that it reads on AXIS_SPECTRA. Collective. */
 void observers_lend(const struct observers *, int with_update);
 
 /* Is this observable selected? */

@@ -6,7 +6,7 @@
 struct record_options {
   const char *path; /* "": runs/<preset or optimizer>-<id>.h5 */
   long overwrite, every, spectra_every, batches;
-  const char *observe; /* names joined by +; default: those that are OBSERVABLE_DEFAULT */
+  const char *observe; /* names joined by +; default: all with OBSERVABLE_DEFAULT */
   long probe_every;    /* steps between passes over the fixed probe batch; 0 off */
   double level;        /* of attn/share_above; 0 off */
   long pairs, bound;   /* probe/q_norm, k_norm, cosine; attn/bound_tightness */

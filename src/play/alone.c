@@ -1,5 +1,6 @@
-/* alone.c - the system as a module in a browser finds it: one thread, one rank, 4 GiB of addresses, no files and no
-   libraries. Headers of other floors describe each function. Requests that a browser cannot meet are refused. */
+/* alone.c - the system interface of a module in a browser: one thread, one rank, 4 GiB of addresses, no files and no
+   libraries
+   The functions are documented in their headers. Requests that a browser cannot meet are rejected. */
 #include <string.h>
 #include "base/file.h"
 #include "base/limits.h"

@@ -19,7 +19,7 @@
 #include "storage/recorder.h"
 #include "storage/run_file.h"
 
-/* Rows of a series, as far as they have been asked for. */
+/* Rows of a series, as far as they have been read. */
 struct play_rows {
   double *step, *value;
   long rows, room;
@@ -73,7 +73,7 @@ const char *play_warnings(void)
   return given ? given : "";
 }
 
-/* Of a buffer that is used again. */
+/* Empty a buffer that is used again. */
 static struct buffer *emptied(struct buffer *b)
 {
   memory_free(b->text);
@@ -95,7 +95,7 @@ static void add_json(struct buffer *b, const char *text)
   buffer_add(b, "\"");
 }
 
-/* One more member of an object, or place of a list. */
+/* Add a comma between members of an object or list. */
 static void add_comma(struct buffer *b)
 {
   if (b->text[b->length - 1] != '{' && b->text[b->length - 1] != '[') buffer_add(b, ", ");
@@ -109,7 +109,7 @@ static void add_json_pair(struct buffer *b, const char *name, const char *text)
   add_json(b, text);
 }
 
-/* As in the JSON of other commands: numbers that are not finite are texts. */
+/* As in the JSON of other commands, numbers that are not finite are strings. */
 static void add_json_number(struct buffer *b, double x)
 {
   char text[32];
@@ -280,7 +280,7 @@ int play_change(int run)
   char *text = skip_blanks(text_in_room());
   cut_word(text);
   if (trainer_change(p->trainer, text, &error)) return 0;
-  for (int i = 0; i < p->count; i++) p->series[i].rows = 0; /* rows of its end may be gone */
+  for (int i = 0; i < p->count; i++) p->series[i].rows = 0; /* the change may have removed the last rows */
   return 1;
 }
 
@@ -341,7 +341,7 @@ int play_rows(int run, int series)
   return find(run, series, &p, &s) ? (int)s.rows : 0;
 }
 
-/* All rows that there are. */
+/* All rows so far. */
 static const struct play_rows *rows_of(struct play *p, int series, const struct held_series *s)
 {
   struct play_rows *x = &p->series[series];
@@ -496,7 +496,7 @@ const double *play_spectrum(int run, int layer, int head)
 
 /* --- the run as text --------------------------------------------------------------------------------------- */
 
-/* Not where the record goes: a link of a stranger's would make a command that replaces files. */
+/* Leave out the path of the record: a command from a stranger's link could otherwise replace files. */
 static int add_given(void *context, const struct config_entry *x)
 {
   if (!strcmp(x->key, "record.path") || !strcmp(x->key, "record.overwrite")) return 0;
@@ -576,7 +576,7 @@ const char *play_csv(int run)
   buffer_add(b, "step");
   for (int i = 0; recorder_holding(r, i, &s); i++)
     for (long k = 0; s.rows && k < s.width; k++) add_place(b, f, &s, k);
-  for (;;) { /* one line for each step that some series has a row of */
+  for (;;) { /* one line for each step with a row of any series */
     double step = INFINITY;
     for (int i = 0; recorder_holding(r, i, &s); i++) {
       const struct play_rows *x = rows_of(p, i, &s);

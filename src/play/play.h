@@ -5,25 +5,26 @@
 #ifndef MAXLOGIT_PLAY_PLAY_H
 #define MAXLOGIT_PLAY_PLAY_H
 
-/* So many zeroed bytes for a text with its NUL, which the next call takes that needs one. 0: those that there are. */
+/* Allocate zeroed bytes for a text with its NUL, which the next call that reads a text takes. 0: return the current
+   room. */
 char *play_room(int bytes);
 const char *play_error(void);
-/* Warnings since the last call, a line each. */
+/* Warnings since the last call, one per line. */
 const char *play_warnings(void);
 
-/* A file in a module, where there are no others: of the room's bytes the first line is its name (data.path), and the
-   rest its content. Returns 1. */
+/* Add a file to a module, which has no others. The first line of the room's bytes is its name (data.path), the rest
+   its content. Returns 1. */
 int play_file(int bytes);
 
 /* The text in the room: key=value words, as on the command line, or a configuration file. */
 int play_new(void);
-int play_check(void); /* the same, of which nothing is kept: 1 or 0 */
+int play_check(void); /* the same without keeping the run: 1 or 0 */
 void play_free(int run);
 int play_step(int run, int steps); /* updates done, at most `steps`; 0: at its end; -1: error */
 int play_count(int run);           /* updates done */
 int play_steps(int run);           /* in all */
 const char *play_state(int run);   /* running, finished, diverged, blown-up */
-int play_change(int run); /* the text: one key=value that resume would take, with intervals of the record */
+int play_change(int run); /* the text: one key=value that resume accepts, or an interval of the record */
 
 /* Recorded series, from 0. */
 int play_series(int run);
@@ -52,9 +53,9 @@ double play_bytes(int run);         /* of memory */
 
 const char *play_options(void); /* JSON: sections, keys, presets */
 const char *play_level(void);   /* of the kernels */
-const char *play_doctor(void);  /* the bits that `maxlogit doctor` computes, and those that it expects */
+const char *play_doctor(void);  /* the bits that `maxlogit doctor` computes, and the expected ones */
 const char *play_doctor_reference(void);
-/* The bits of the run of the words in the room, as those of doctor's (run/bits.h). */
+/* The bits of a run with the words in the room, computed like those of doctor (run/bits.h). */
 const char *play_bits(void);
 const char *play_version(void);
 #endif

@@ -1,8 +1,9 @@
-/* clip.c - what every clip does to the weights */
+/* clip.c - scaling of weights and moments, shared by all clips */
 #include "training/clip.h"
 #include "model/model.h"
 
-/* What of these segments of the trained numbers, n of them, lies in a row of moments, each by its own number. */
+/* Scale the parts of these n segments of the trained parameters that lie in a row of moments, each by its owner's
+   factor. */
 static void scale_moments(struct program *p, const struct moments *x, const int *segment, const int *owner,
                           int n, struct tensor *scale)
 {

@@ -6,8 +6,8 @@
 #define MAXLOGIT_TRAINING_CLIP_H
 #include "model/stabilizer.h"
 
-/* Record: multiply the rows of factor i, and of its bias, by scale[i], scale [1,count]; with `momentum` the optimizer's
-   first moments of these rows too. */
+/* Record: multiply the rows of block i, and of its bias, by scale[i], scale [1,count]; with `momentum` also the
+   optimizer's first moments of these rows. */
 void clip_record(struct stabilizer_context *, struct program *, const struct logit_block *, int count,
                  struct tensor *scale, int momentum);
 #endif

@@ -1,5 +1,5 @@
-/* data.h - where tokens come from: one file and one row per source
-   A batch is a pure function of (seed, split, step): nothing to save, nothing to lose. */
+/* data.h - sources of tokens: one file and one row per source
+   A batch is a pure function of (seed, split, step): there is no state to save or to lose. */
 #ifndef MAXLOGIT_TRAINING_DATA_H
 #define MAXLOGIT_TRAINING_DATA_H
 #include <stdint.h>
@@ -9,8 +9,8 @@
 
 enum data_split { DATA_TRAIN, DATA_VAL, DATA_PROBE };
 
-/* Section [data]: what all sources share. `packing`: documents packed into the context, attention not
-   crossing their boundaries. */
+/* Section [data]: options common to all sources. `packing`: documents packed into the context; attention does not
+   cross their boundaries. */
 struct data_options {
   const char *path;      /* bytes: a file or files joined by + */
   long vocab;            /* bytes: char, byte */
@@ -37,18 +37,18 @@ struct data { /* zeroed before init */
   void *state; /* of the source */
   long vocab;
   double loss_floor;     /* entropy rate, nat per token, without label noise; NaN if unknown */
-  double label_noise;    /* of data_options; set by who opens the source */
-  uint64_t content;      /* hash of everything the source draws from, paths apart */
+  double label_noise;    /* of data_options; set by the caller that opens the source */
+  uint64_t content;      /* hash of all data that the source draws from, without paths */
   char description[256]; /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
   int has_mask, has_document;
-  char symbols[256][8]; /* how to print token i, where vocab <= 256; may be empty */
+  char symbols[256][8]; /* printed form of token i, if vocab <= 256; may be empty */
 };
 
 struct data_source {
   const char *name, *help;
   const struct option_row *options;
   size_t options_size;
-  /* context: the longest row that will be asked for, to check that the text is long enough */
+  /* context: the longest row of any batch, to check that the text is long enough */
   int (*init)(struct data *, const struct data_options *, const void *options, long context, uint64_t seed,
               struct error *);
   /* fill one batch; `index` is the training step, or the number of the evaluation batch */
@@ -59,7 +59,7 @@ extern const struct data_source *const data_sources[];
 const struct data_source *data_source_find(const char *name);
 
 /* --- for sources ----------------------------------------------------------------------------------------- */
-/* Where the randomness of one batch comes from. */
+/* The random stream of one batch. */
 struct draw data_draw(enum data_split, uint64_t seed, uint64_t index);
 /* Print token i as the i-th of these, while they last: space, letters by frequency, digits. */
 void data_letters(struct data *);

@@ -5,7 +5,7 @@
 #include "training/spectral.h"
 #include "training/updates_parts.h"
 
-/* Scale a update to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
+/* Scale an update to a spectral norm of rms sqrt(max(rows, cols)), as of a matrix of equal singular values. */
 static void match_block(double rms, struct device *device, struct tensor d)
 {
   struct svd s;

@@ -1,4 +1,4 @@
-/* newton_schulz.c - sets of coefficients for near-orthogonalisation by an odd polynomial of the singular values
+/* newton_schulz.c - sets of coefficients for near-orthogonalization by an odd polynomial of the singular values
    X <- a X + b (X X^T) X + c (X X^T)^2 X, after division by the Frobenius norm: the operation newton_schulz */
 #include "base/memory.h"
 #include "training/optimizer.h"
@@ -17,11 +17,11 @@
     3.4445, -4.7750, 2.0315 \
   }
 
-/* How far a set may go on the Gram matrix R = X X^T: rounding moves R's eigenvalues by its precision eps, whatever
-   their size, so after steps of slope s at 0 (the product of a) a result is off by s^2 eps; the standard iteration is
-   off by s eps, s the slope of all its steps. The numbers here are the largest with which, on hostile matrices, all
-   of a set's steps lose no more than three times what the standard iteration loses (check_optimizers.c:
-   gram_is_as_exact). None can do without a product with X in between: 20 times more is lost, or everything. */
+/* Number of consecutive steps on the Gram matrix R = X X^T. Rounding shifts R's eigenvalues by its precision eps,
+   whatever their size. So after steps of slope s at 0 (the product of a) the result has an error of s^2 eps. The
+   standard iteration has s eps, s the slope of all its steps. The numbers here are the largest for which, on hostile
+   matrices, all steps of a set lose at most three times as much as the standard iteration (check_optimizers.c:
+   gram_is_as_exact). No set works without an intermediate product with X: the loss is 20 times larger, or total. */
 const struct ns_set ns_sets[NS_SETS] = {
   [NS_KELLER] = {"Keller Jordan, Muon (2024)", 1, 5, {3, 2}, 1, {KELLER}},
   [NS_QUINTIC] = {"NVIDIA Emerging-Optimizers, quintic",
@@ -157,11 +157,11 @@ void newton_schulz_record(struct program *p, struct tensor *x, const long *place
 {
   const struct device *device = program_device(p);
   const long m = rows < cols ? rows : cols, n = rows < cols ? cols : rows;
-  /* with coarser inputs of products more is lost: nobody has measured how much */
+  /* coarser inputs of products lose more; the loss has not been measured */
   const int on_gram =
     iteration == NS_GRAM || (iteration == NS_AUTO && device->math == MATH_FP32 && gram_pays(m, n));
   const long first = on_gram ? set->gram.first : 1, then = on_gram ? set->gram.then : 1;
-  /* a queue takes all matrices at once, the pool one a thread */
+  /* a queue takes all matrices at once, the pool one per thread */
   long lanes = device->stream ? places : pool_threads(device->pool);
   double coefficients[3 * (sizeof set->step / sizeof *set->step)];
   int *at = memory_new((size_t)places, sizeof *at);

@@ -1,7 +1,7 @@
 /* optimizer.h - one file and one row per optimizer
-   An optimizer turns gradients into updates; the shared code then does the decoupled update
-   w <- w (1 - lr weight_decay) - lr update, so that every recording and every counterfactual sees the
-   same quantity whatever the optimizer. All of it is recorded once, as programs of the update. */
+   An optimizer turns gradients into updates. The shared code then applies the decoupled update w <- w (1 - lr
+   weight_decay) - lr update, so that recordings and counterfactuals use the same quantity for every optimizer.
+   Everything is recorded once, as programs of the update. */
 #ifndef MAXLOGIT_TRAINING_OPTIMIZER_H
 #define MAXLOGIT_TRAINING_OPTIMIZER_H
 #include "comm/comm.h"
@@ -17,9 +17,9 @@ struct update {
   struct tensor *update;            /* out, [1,n] */
   struct param *const *param;       /* the tensors, ... */
   const long *place;                /* ... and where in the row each begins */
-  const long *state_place[MAX_STATES]; /* where in state[k] what belongs to each tensor begins */
+  const long *state_place[MAX_STATES]; /* begin of each tensor's part of state[k] */
   int count;
-  long from;     /* where the row begins among all that train */
+  long from;     /* begin of the row among all trained parameters */
   uint64_t seed; /* of the run */
 };
 
@@ -27,17 +27,18 @@ struct optimizer {
   const char *name, *help;
   const struct option_row *options;
   size_t options_size;
-  void (*resolve)(void *options); /* fill in what follows from other options; may be NULL */
+  void (*resolve)(void *options); /* set options that are derived from others; may be NULL */
   const char *const *state_names; /* NULL-terminated: "m", "v"; may be empty */
-  /* The shape of a tensor's k-th state; NULL: its own. Where it is another, state[k] is as long as all of them. A state
-     "m" or "momentum" has the tensor's own shape: stabilizers scale it with the weights. */
+  /* The shape of a tensor's k-th state; NULL: the tensor's own. With another shape, state[k] is as long as all of
+     them. A state "m" or "momentum" has the tensor's own shape: stabilizers scale it with the weights. */
   void (*state_shape)(const struct param *, int k, long *rows, long *cols);
-  /* Does every number go by itself? Then a row may be cut anywhere (comm.shard), and begin or end within a tensor. */
+  /* Is every number updated independently? Then a row may be cut anywhere (comm.shard), and begin or end within a
+     tensor. */
   int elementwise;
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
-  /* Record the calls from gradient to update, states included. Numbers that options give, or that vary from step
-     to step, are numbers_constant and numbers_varying. NULL: its tensors are left alone, decay included. */
+  /* Record the calls from gradient to update, states included. Use numbers_constant for values of options and
+     numbers_varying for values that vary with the step. NULL: its tensors are not changed, not even by decay. */
   void (*record)(const void *options, struct program *, struct numbers *, const struct update *);
 };
 extern const struct optimizer *const optimizers[];
@@ -73,24 +74,24 @@ enum ns_choice {
   NS_DEEPSEEK_V4,
   NS_AOL,
   NS_SVD,          /* the exact polar factor */
-  NS_NONE,         /* the momentum itself, of the length that an orthogonal matrix has */
+  NS_NONE,         /* the momentum itself, scaled to the norm of an orthogonal matrix */
   NS_SETS = NS_SVD /* these are not sets */
 };
 extern const struct ns_set ns_sets[NS_SETS];
 extern const char *const ns_names[]; /* by enum ns_choice, then NULL: choices of an option */
 const struct ns_step *ns_step_at(const struct ns_set *, int step);
-/* The same polynomials of the same matrix, X after each step or with several on its Gram matrix: NS_AUTO takes the
-   faster for the shape. */
+/* The same polynomials of the same matrix, with products by X after each step, or several steps on its Gram matrix.
+   NS_AUTO chooses the faster one for the shape. */
 enum ns_iteration { NS_AUTO, NS_STANDARD, NS_GRAM };
 extern const char *const ns_iterations[];
-/* Record: orthogonalise the matrices [rows, cols] at these places of the row x, in place: the near-polar factor after
+/* Record: orthogonalize the matrices [rows, cols] at these places of the row x, in place: the near-polar factor after
    `steps` steps (0: the set's own number), times scale by. A zero matrix stays zero; non-finite numbers give NaN
    everywhere. `eps` is added to the norm. */
 void newton_schulz_record(struct program *, struct tensor *x, const long *place, long places, long rows,
                           long cols, const struct ns_set *, enum ns_iteration, long steps, double eps,
                           struct tensor *by, double scale);
 
-/* --- what optimizers share ---------------------------------------------------------------------------------- */
+/* --- shared by optimizers ------------------------------------------------------------------------------------ */
 int takes_matrices(const struct param *); /* hidden ones, as `takes` */
 /* Record: m = beta m + (1 - beta) g. */
 void average_record(struct program *, struct numbers *, struct tensor *m, struct tensor *g, double beta);
@@ -104,15 +105,15 @@ void adam_record(struct program *, struct numbers *, const struct update *u, str
                  struct tensor *m, struct tensor *v, const struct adam_numbers *);
 
 /* --- the set of updates of a model ---------------------------------------------------------------------- */
-/* Which optimizer and which factors each tensor has: from `optimizer`, `takes`, and the patterns
-   override.optimizer, override.lr, override.weight_decay = "GLOB:VALUE+GLOB:VALUE": the last match counts;
-   lr and weight_decay are factors. A glob is matched against the whole name of a tensor
-   (blocks.0.attn.w_q) and against its ends after a dot (w_q, attn.w_*). */
+/* The optimizer and the factors of each tensor: from `optimizer`, `takes`, and the patterns override.optimizer,
+   override.lr, override.weight_decay = "GLOB:VALUE+GLOB:VALUE". The last match counts; lr and weight_decay are
+   factors. A glob is matched against the whole name of a tensor (blocks.0.attn.w_q) and against its ends after a dot
+   (w_q, attn.w_*). */
 enum { MATCH_LR, MATCH_UPDATE_RMS, MATCH_UPDATE_SPECTRAL_NORM };
 struct override_options {
   const char *optimizer, *lr, *weight_decay;
   long match;
-  double match_rms; /* what is held equal between optimizers, for the hidden matrices */
+  double match_rms; /* the target that all optimizers share, for the hidden matrices */
 };
 extern const struct option_row override_rows[];
 
@@ -121,9 +122,8 @@ struct update_rule { /* settings of training that the update needs */
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
   uint64_t seed;
-  double grad_clip; /* largest norm of the gradient; 0: any */
-  const struct comm
-    *ranks;  /* among whom states are shared out: a power of two; NULL: as weights are (params.h) */
+  double grad_clip;         /* largest norm of the gradient; 0: any */
+  const struct comm *ranks; /* that share states, a power of two; NULL: sharded like weights (params.h) */
   int stops; /* a step that is not finite, and every one after it, leaves weights and states as they are */
 };
 
@@ -137,7 +137,7 @@ struct updates *updates_new(struct model *, const char *optimizer, const struct 
                             const struct update_rule *, const void *(*options_of)(void *, const char *),
                             void *context, struct error *);
 void updates_free(struct updates *);
-/* The programs of the two halves, for a caller that looks at the updates in between; scalars_upload before. */
+/* The programs of the two halves, for a caller that reads the updates in between; call scalars_upload first. */
 struct program *updates_program(const struct updates *);
 struct program *updates_apply(const struct updates *);
 /* Numbers [1] of the report: the gradient's norm before the clip; 1, or 0 where the step changed nothing. */
@@ -145,9 +145,9 @@ const struct tensor *updates_grad_norm(const struct updates *);
 const struct tensor *updates_finite(const struct updates *);
 /* States for checkpoints: names like "adam.m.blocks.0.attn.w_q". */
 int updates_states(const struct updates *);
-/* Its data is NULL where it is not all on this rank. */
+/* Its data is NULL unless all of it is on this rank. */
 struct tensor *updates_state(const struct updates *, int index, char *name, size_t room);
-/* All of it to the host, and from there; where states are shared out all ranks read together. */
+/* Copy the whole state to the host, and back; with sharded states all ranks call read together. */
 void updates_state_read(const struct updates *, int index, real *host);
 void updates_state_write(const struct updates *, int index, const real *host);
 const char *updates_optimizer_of(const struct updates *, const struct param *);

@@ -47,7 +47,7 @@ int matrices_of(struct program *p, const struct update *u, long heads_split, int
   return 1;
 }
 
-/* --- orthogonalisation --------------------------------------------------------------------------------- */
+/* --- orthogonalization --------------------------------------------------------------------------------- */
 
 struct polar {
   struct tensor *x;
@@ -62,7 +62,7 @@ static void polar_one(void *context, struct device *device, long i)
   exact_polar_factor(device, &x, job->scale);
 }
 
-/* The exact polar factor wants the host. */
+/* The exact polar factor requires the host. */
 static void polar_step(struct device *device, void *context)
 {
   struct polar *job = context;

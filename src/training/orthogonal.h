@@ -1,4 +1,4 @@
-/* orthogonal.h - the matrices in a row of tensors, and their orthogonalisation: for Muon and those like it
+/* orthogonal.h - the matrices in a row of tensors, and their orthogonalization: for Muon and those like it
    A tensor may be several matrices: every expert is one, with per_head every head's rows are. */
 #ifndef MAXLOGIT_TRAINING_ORTHOGONAL_H
 #define MAXLOGIT_TRAINING_ORTHOGONAL_H
@@ -8,7 +8,7 @@
 enum heads_split { HEADS_NONE, HEADS_QK, HEADS_QKV };
 extern const char *const heads_split_names[];
 
-/* Rows of options that several optimizers have. */
+/* Options of several optimizers. */
 #define COEFFICIENTS_ROW(S) \
   CHOICE_ROW(S, coefficients, "keller", ns_names, \
              "coefficients of Newton-Schulz; svd: the exact polar factor; none: the momentum scaled to the " \
@@ -27,10 +27,11 @@ struct matrices {
   int *tensor; /* of update.param ... */
   long *first; /* ... and the row of it with which the matrix begins */
 };
-/* Those whose shape the i-th tensor of u is the first to have; 0: an earlier one has it. Memory is the program's. */
+/* The matrices that have the shape of u's i-th tensor, if it is the first tensor with that shape; else returns 0.
+   Memory is the program's. */
 int matrices_of(struct program *, const struct update *u, long heads_split, int i, struct matrices *);
 
-/* How: the set (enum ns_choice), its steps (0: all), and the way (enum ns_iteration). */
+/* Method: the set (enum ns_choice), its steps (0: all), and the iteration (enum ns_iteration). */
 struct orthogonal {
   long coefficients, steps, iteration;
 };

@@ -1,4 +1,4 @@
-/* rules.c - which optimizer each tensor has, and which factors */
+/* rules.c - the optimizer and the factors of each tensor */
 #include <fnmatch.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ const struct option_row override_rows[] = {
 struct patterns {
   struct updates *updates;
   const char *key;
-  size_t factor; /* of struct rule, what a value is of; 0: the optimizer */
+  size_t factor; /* offset in struct rule of the value to set; 0: the optimizer */
   struct error *error;
 };
 
@@ -42,7 +42,7 @@ static int matches(const char *glob, const char *name)
   return 0;
 }
 
-/* `what` says what "`wanted`" is not, of these names. */
+/* Report an unknown name: `wanted` matches none of `names`; the nearest is suggested. `what` is the error's text. */
 static int refuse(const struct patterns *p, const char *what, const char *wanted, const char *const *names,
                   size_t count)
 {
@@ -115,7 +115,7 @@ static int apply_patterns(struct updates *u, const char *key, const char *list, 
   return *list ? text_split(list, '+', one_pattern, &(struct patterns){u, key, factor, e}) : STATUS_OK;
 }
 
-/* --- what each parameter has ------------------------------------------------------------------------------ */
+/* --- rules of parameters ---------------------------------------------------------------------------------- */
 
 /* In the order of memory. */
 static void gather(struct updates *u, const struct optimizer *standard)

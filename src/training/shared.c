@@ -1,4 +1,4 @@
-/* shared.c - what several optimizers record alike */
+/* shared.c - records common to several optimizers */
 #include "training/optimizer.h"
 
 int takes_matrices(const struct param *p) { return p->kind == PARAM_MATRIX; }

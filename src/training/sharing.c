@@ -1,24 +1,24 @@
-/* sharing.c - states of optimizers, or weights and all that goes with them, shared out among ranks
-   What goes element by element is cut into equal pieces anywhere, in the midst of a head, too; what takes whole
-   matrices has each on one rank, by cost, which sees its gradient whole (as in Moonlight, arXiv 2502.16982 alg. 1).
-   A rank makes the updates of its own. Where only states are shared out they are then collected; weights are with
-   their updates (ZeRO, arXiv 1910.02054 sec. 5). The bits are those of one rank that has all. */
+/* sharing.c - optimizer states, or weights with their gradients and states, sharded over ranks
+   Elementwise states are cut into equal pieces anywhere, even within a head. An optimizer of whole matrices has each
+   matrix on one rank, balanced by cost, which receives its whole gradient (as in Moonlight, arXiv 2502.16982 alg. 1).
+   Each rank computes the updates of its own pieces. If only states are sharded, the updates are then gathered;
+   sharded weights stay with their updates (ZeRO, arXiv 1910.02054 sec. 5). The bits are those of a single rank. */
 #include <math.h>
 #include <string.h>
 #include "comm/comm.h"
 #include "model/model.h"
 #include "training/updates_parts.h"
 
-/* --- whose is what ------------------------------------------------------------------------------------------- */
+/* --- ownership ----------------------------------------------------------------------------------------------- */
 
-/* Orthogonalising costs about so much. */
+/* Approximate cost of orthogonalizing a parameter. */
 static double cost_of(const struct param *p)
 {
   double rows = (double)param_block_rows(p), cols = (double)p->value.cols;
   return (double)(p->value.rows * p->value.cols) * (rows < cols ? rows : cols);
 }
 
-/* The costliest first, each to the rank that has least so far. */
+/* The most expensive first, each to the rank with the least load so far. */
 static void owners_of(const struct updates *u, int first, int count, int *owner)
 {
   double *load = memory_new((size_t)u->shards->comm->ranks, sizeof *load);
@@ -70,7 +70,7 @@ void sharing_divide(struct updates *u, int first, int count)
 
 /* --- updates ------------------------------------------------------------------------------------------------ */
 
-/* Memory that the host cannot reach is carried by it. */
+/* Memory that the host cannot access is copied through the host. */
 void sharing_collect(struct device *d, void *context)
 {
   const struct updates *u = *(struct updates **)context;
@@ -87,8 +87,8 @@ void sharing_collect(struct device *d, void *context)
 
 /* --- the gradient's norm ------------------------------------------------------------------------------------------ */
 
-/* `norm` adds up pieces of a fixed length: each by whom has it; what lies with several, or has gaps, is
-   gathered. */
+/* `norm` sums squares over pieces of a fixed length. Each owner computes its own pieces; a piece with several owners,
+   or with gaps, is gathered. */
 void sharing_norm(struct device *d, void *context)
 {
   const struct updates *u = *(struct updates **)context;
@@ -121,7 +121,7 @@ void sharing_norm(struct device *d, void *context)
 
 /* --- states ------------------------------------------------------------------------------------------------------ */
 
-/* Where nobody else's bytes are, zeros: joined by or they are the whole. */
+/* Each rank has zeros outside its own bytes, so a bitwise or yields the whole. */
 void sharing_join(const struct updates *u, void *host, size_t bytes)
 {
   const struct comm *c = u->shards->comm;

@@ -1,4 +1,4 @@
-/* spectral.h - singular pairs of weights, and which weights make the logits: for optimizers and stabilizers */
+/* spectral.h - singular pairs of weights, and the weights behind the logits: for optimizers and stabilizers */
 #ifndef MAXLOGIT_TRAINING_SPECTRAL_H
 #define MAXLOGIT_TRAINING_SPECTRAL_H
 #include "model/params.h"

@@ -1,6 +1,6 @@
-/* sphere.h - for stabilizers that hold the size of weights: a step has a size of its own, and what it does to the
-   weight's size is taken back
-   Blocks are matrices (struct qk_block, spectral.h); all is recorded into the update's second half. */
+/* sphere.h - for stabilizers that hold the norm of weights: a step has a fixed size, and its change of the norm is
+   reverted
+   Blocks are matrices (struct qk_block, spectral.h); everything is recorded in the second half of the update. */
 #ifndef MAXLOGIT_TRAINING_SPHERE_H
 #define MAXLOGIT_TRAINING_SPHERE_H
 #include "model/stabilizer.h"
@@ -10,8 +10,8 @@ enum { SPHERE_MATRICES, SPHERE_QK };
 enum { SPHERE_BY_TENSOR, SPHERE_BY_HEAD };
 extern const char *const sphere_tensors[], *const sphere_scopes[]; /* choices of options, by these enums */
 
-/* What is held: all hidden matrices, or the factors of logits; whole, or every head's rows where a weight has some.
-   From the model's arena. */
+/* The held blocks: all hidden matrices, or the weights behind the logits; whole, or every head's rows if a weight has
+   heads. From the model's arena. */
 struct qk_block *sphere_blocks(struct model *, long tensors, long scope, int *count);
 /* Record: update of block i gets the Frobenius norm size[i]; one of zeros stays. size [1, count] */
 void sphere_size_directions(struct stabilizer_context *, struct program *, const struct qk_block *, int count,

@@ -1,4 +1,4 @@
-/* updates.c - the update half of a step: updates, as optimizers record them, and the decoupled update they share */
+/* updates.c - the update half of a step: updates, as optimizers record them, and their decoupled application */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void make_directions(struct updates *u)
   }
 }
 
-/* What of a parameter lies in a row: numbers [*begin, *end) of the parameter; 0: nothing. */
+/* The part of a parameter that lies in a row: numbers [*begin, *end) of the parameter; 0: nothing. */
 static int overlap(const struct param *p, const struct update *row, long *begin, long *end)
 {
   long to = row->from + row->update->cols;
@@ -44,7 +44,8 @@ static void shape_of(const struct optimizer *o, const struct param *p, int k, lo
   if (o->state_shape) o->state_shape(p, k, rows, cols);
 }
 
-/* What of a parameter's k-th state lies in a row: numbers [*begin, *end) of it, from the address on; NULL: nothing. */
+/* The part of a parameter's k-th state that lies in a row: numbers [*begin, *end), stored at the returned address;
+   NULL: nothing. */
 static real *state_in(const struct updates *u, const struct param *p, int k, const struct update *row,
                       long *begin, long *end)
 {
@@ -86,7 +87,7 @@ static void name_states(struct updates *u, int first, int count)
 
 static int is_first_moment(const char *state) { return !strcmp(state, "m") || !strcmp(state, "momentum"); }
 
-/* Where states of other shapes than their tensors' lie: one after another. Returns how long all are. */
+/* Place the states with their own shapes one after another. Returns their total length. */
 static long place_states(struct updates *u, struct update *row, int k)
 {
   enum { ALIGNMENT = 16 }; /* as parameters are */
@@ -145,7 +146,7 @@ static void make_own_rows(struct updates *u)
   }
 }
 
-/* How many from i on one optimizer takes. */
+/* The number of parameters from i on with the same optimizer. */
 static int run_at(const struct updates *u, int i)
 {
   int n = 1;
@@ -172,7 +173,7 @@ static void make_rows(struct updates *u)
   }
 }
 
-/* Before anything is as long as what a rank has. */
+/* Shard parameters and states, before memory of a rank's size is allocated. */
 static void share_out(struct updates *u)
 {
   struct params *all = &u->model->params;
@@ -290,7 +291,7 @@ static void record_keep(struct updates *u, struct program *p, struct tensor *kee
   PROGRAM_CALL(p, axpby, .y = keep, .x = lost, .alpha = -1, .beta = 1);
 }
 
-/* What of the blocks is here, with their numbers. */
+/* The parts of the blocks that this rank has, with their factors. */
 static int cut_blocks(struct updates *u, struct program *p, int **segment, int n, struct tensor **keep,
                       struct tensor **rate)
 {

@@ -1,11 +1,11 @@
-/* updates_parts.h - what the files of a model's updates share: rules.c and matching.c, which updates.c calls */
+/* updates_parts.h - shared by the files of a model's updates: rules.c and matching.c, which updates.c calls */
 #ifndef MAXLOGIT_TRAINING_UPDATES_PARTS_H
 #define MAXLOGIT_TRAINING_UPDATES_PARTS_H
 #include "base/memory.h"
 #include "numerics/shards.h"
 #include "training/optimizer.h"
 
-/* What one parameter has. */
+/* Optimizer and factors of one parameter. */
 struct rule {
   const struct optimizer *optimizer;
   double lr, weight_decay;
@@ -16,16 +16,16 @@ struct updates {
   struct update_rule rule;
   long match;
   double match_rms;
-  struct param **params; /* [count] those that train, in the order of memory */
+  struct param **params; /* [count] trained parameters, in the order of memory */
   struct rule *rules;    /* [count] */
   int count;
-  struct shards *shards; /* who makes which updates; NULL: each rank all */
-  int owns_shards;       /* weights are whole: only states are shared out */
-  long *used;            /* of every rank, numbers that lie with it so far */
+  struct shards *shards; /* the owner of each update; NULL: each rank computes all */
+  int owns_shards;       /* weights are whole: only states are sharded */
+  long *used;            /* for every rank, numbers assigned to it so far */
   struct tensor *all;    /* [1,n] updates, as params.values lies */
-  struct update *rows;   /* what optimizers record */
+  struct update *rows;   /* rows of tensors for the optimizers' records */
   int row_count;
-  struct update_block *blocks; /* rows of parameters that have factors of their own */
+  struct update_block *blocks; /* rows of parameters with separate factors */
   struct rule *block_rules;
   int block_count;
   struct tensor **states; /* by parameter, for checkpoints */
@@ -42,14 +42,15 @@ struct updates {
   struct arena *arena;
 };
 
-/* Which parameters train, in the order of memory, and what each has. */
+/* Set the trained parameters, in the order of memory, and their rules. */
 int updates_decide(struct updates *, const char *optimizer, const struct override_options *, struct error *);
-/* sharing.c: the pieces of a run of parameters, which one optimizer takes. */
+/* sharing.c: shard a run of parameters that one optimizer takes. */
 void sharing_divide(struct updates *, int first, int count);
-/* Steps of the host. Of states: all ranks have all updates. Of weights: the norm of all gradients. */
+/* Steps of the host. For sharded states: gather all updates on all ranks. For sharded weights: the norm of all
+   gradients. */
 host_step sharing_collect, sharing_norm;
 /* host: each rank's part in place, the rest 0, becomes the whole. */
 void sharing_join(const struct updates *, void *host, size_t bytes);
-/* Record: updates of hidden matrices to the size that they have in common (override.match). */
+/* Record: scale updates of hidden matrices to their common size (override.match). */
 void updates_match(struct updates *, struct program *);
 #endif

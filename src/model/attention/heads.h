@@ -1,9 +1,9 @@
-/* heads.h - what mha and gqa share: heads side by side in w_q [H*Dh,D], w_k and w_v [G*Dh,D], w_o [D,H*Dh] */
+/* heads.h - shared by mha and gqa: heads side by side in w_q [H*Dh,D], w_k and w_v [G*Dh,D], w_o [D,H*Dh] */
 #ifndef MAXLOGIT_MODEL_ATTENTION_HEADS_H
 #define MAXLOGIT_MODEL_ATTENTION_HEADS_H
 #include "model/attention.h"
 
-/* After kv_heads is settled: the rest of what must fit. */
+/* Check the remaining options, once kv_heads is set. */
 int heads_resolve(struct model_options *, struct error *);
 void heads_declare(struct model *, int layer);
 struct tensor *heads_forward(struct model *, struct program *, int layer, const struct layer_inputs *,

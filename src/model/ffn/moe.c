@@ -148,7 +148,7 @@ static struct router router_of(const struct model *m, int layer)
                          .has_loss = has_loss(o)};
 }
 
-/* What the record wants of the router: its row of the program's `routes`. */
+/* Record the router's statistics in its row of the program's `routes`. */
 static void record_route_stats(struct model *m, struct program *p, const struct layer_inputs *in,
                                struct tensor *logits, const struct routing *r)
 {
@@ -203,7 +203,7 @@ static struct tensor *sum_of(struct program *p, struct tensor *x, struct tensor 
   return y;
 }
 
-/* b += rate f(mean load - load): the more an expert had to do, the less it is chosen. */
+/* b += rate f(mean load - load): a higher load makes an expert less likely to be chosen. */
 static void move_bias(struct model *m, struct program *p, int layer, struct tensor *member,
                       struct tensor *first)
 {

@@ -1,11 +1,10 @@
 /* attention.c - attention by ranges, forward and backward, without a [T,T] matrix
-   A strip of STRIP queries of one head meets blocks of BLOCK keys, with a running maximum and sum (online
-   softmax: Milakov and Gimelshein, arXiv 1805.02867; tiles: Dao et al., arXiv 2205.14135). Keys are packed
-   once per head into panels of COLS, scores come from tiles in registers, and tiles that no row sees are
-   never touched. The maxima fall out of the softmax: a NaN among a row's scores makes its sum NaN,
-   and only then is it looked for.
-   Sums over the context are sums of sums of at most CHUNK keys or ROWS rows; the outer ones are in double, or over
-   keys with what rounding lost (Kahan, Comm. ACM 8 (1965) 40): their error does not grow with its length. */
+   A strip of STRIP queries of one head meets blocks of BLOCK keys, with a running maximum and sum (online softmax:
+   Milakov and Gimelshein, arXiv 1805.02867; tiles: Dao et al., arXiv 2205.14135). Keys are packed once per head into
+   panels of COLS. Scores are computed in tiles that stay in registers; fully masked tiles are skipped. The softmax
+   yields the maxima. A NaN among a row's scores makes its sum NaN; only then are the scores searched for it.
+   Sums over the context consist of sums of at most CHUNK keys or ROWS rows, so that rounding errors do not grow with
+   its length. The outer sums are in double, or, over keys, compensated (Kahan, Comm. ACM 8 (1965) 40). */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -33,7 +32,7 @@ enum {
 /* One head of one sequence, and a worker's memory for it. Padded widths are whole vectors. */
 struct attention_head {
   long length, dim, value_dim, padded_dim, padded_value;
-  const int *start, *end; /* [length]; end: NULL where every row sees up to itself */
+  const int *start, *end; /* [length]; end NULL: row t attends up to key t */
   long cap;
   float cap_value;
   float *keys;       /* panel j/COLS, then dimension, then j%COLS */
@@ -45,7 +44,7 @@ struct attention_head {
   float *q;             /* [LANES, padded_dim]: of one strip, or of forward_strips, times the scale */
   float *do_;           /* of a strip: [STRIP, padded_value] */
   float *score, *other; /* [STRIP, STRIDE]; forward: one, of up to LANES rows */
-  float *sum; /* of each strip [2, STRIP, padded_dim or padded_value]: sums, and what rounding added */
+  float *sum;           /* per strip [2, STRIP, padded_dim or padded_value]: sums and their rounding errors */
 };
 
 /* LONG_BACKWARD: more than ROWS rows add to a key. */
@@ -151,8 +150,8 @@ INLINE void add_kept(vec x, float *sum, float *lost)
   VEC(sum) = total;
 }
 
-/* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys that row r sees in [from, to), which
-   are summed by themselves: long sums are made of short ones */
+/* sum[r][c] = keep[r] sum[r][c] + sum_j weight[r][j] m[j][c] over the keys in [from, to) that row r attends to. These
+   keys are summed separately first: long sums consist of short ones. */
 INLINE void gather(int rows, int vecs, const float *weight, long from, long to, long diagonal, const float *m,
                    long ld, const float *keep, float *sum)
 {
@@ -168,7 +167,7 @@ INLINE void gather(int rows, int vecs, const float *weight, long from, long to, 
     UNROLL
     for (int r = 0; r < rows; r++) s[r][v] = fused(ALL(weight[r * STRIDE + j]), b, s[r][v]);
   }
-  if (to > diagonal) /* key diagonal+u is seen by rows u and later */
+  if (to > diagonal) /* rows u and later attend to key diagonal+u */
     UNROLL
   for (int u = 0; u < rows; u++) UNROLL
   for (int v = 0; v < vecs; v++) {
@@ -191,7 +190,7 @@ INLINE void gather(int rows, int vecs, const float *weight, long from, long to, 
   }
 }
 
-/* m[j][c] += sum_r weight[r][j] a[r][c] over the rows that see key j in [from, to) */
+/* m[j][c] += sum_r weight[r][j] a[r][c] over the rows that attend to key j in [from, to) */
 INLINE void scatter(int rows, int vecs, const float *weight, long from, long to, long diagonal, float *m,
                     long ld, const float *a)
 {
@@ -218,7 +217,7 @@ INLINE void scatter(int rows, int vecs, const float *weight, long from, long to,
   }
 }
 
-/* What up to EIGHT rows see, row r keys [lo[r], hi[r]): some of them [low, high), all [from, to). */
+/* Keys of up to EIGHT rows: row r attends to [lo[r], hi[r]), within [low, high); all rows attend to [from, to). */
 struct visible_keys {
   long low, high, from, to, lo[EIGHT], hi[EIGHT];
 };
@@ -282,8 +281,8 @@ INLINE void scatter_seen(int rows, int vecs, const float *weight, long from, lon
 #undef KEYS
 }
 
-/* Both over all columns; weight[r*STRIDE + j] belongs to key j. Functions of their own: inlined into everything
-   that calls them they take the compiler a minute. */
+/* Both over all columns; weight[r*STRIDE + j] belongs to key j. Not inlined into all callers: compilation would take
+   a minute. */
 INLINE void gather_columns(int rows, const float *weight, long from, long to, long diagonal, const float *m,
                            long ld, const float *keep, float *sum)
 {
@@ -356,7 +355,8 @@ BOTH(one, 1)
 #define SCATTER_SEEN(rows, ...) \
   ((rows) == STRIP ? scatter_seen_strip(__VA_ARGS__) : scatter_seen_one(__VA_ARGS__))
 
-/* Before a strip whose rows see `keys` keys: one chunk is not added to anything, unless ranges are `any`. */
+/* Before a strip whose rows attend to `keys` keys. A single chunk overwrites its sums, unless ranges are arbitrary
+   (`any`). */
 INLINE void begin_sums(const struct attention_head *h, int any, long keys, long ld)
 {
   if (any)
@@ -389,7 +389,7 @@ static int row_has_nan(const struct attention_head *h, long t, const float *q)
   return 0;
 }
 
-/* One tile of scores on its way into the softmax: maxima, cap, and -infinity where a pair is not allowed. */
+/* One tile of scores before the softmax: updates the maxima, applies the cap, and sets masked pairs to -infinity. */
 INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const struct attention_head *h, long t,
                   const struct visible_keys *any, long j, vec s[STRIP][VECS], float *score,
                   vec high[STRIP][SPLIT], vec *top, vec *bottom)
@@ -415,16 +415,16 @@ INLINE void enter(int rows, int vecs, int measured, int cut, long cap, const str
   }
 }
 
-/* What a head's rows have seen so far: see struct maxima. */
+/* Running statistics of a head's rows: see struct maxima. */
 struct sight {
   vec top, bottom, capped;
   int nan;
   double entropy;
 };
 
-/* Queries [t, t+rows), which all see from the same key on up to themselves, or, given `any`, what it says:
-   o [rows, ldo], ml [rows, ldm], entropies [rows, ldm], or NULL. Of more than STRIP rows, which see at most CHUNK keys,
-   each strip has scores and sums of its own; what follows from them is made of all rows at once. */
+/* Queries [t, t+rows). Without `any` all rows attend from the same key up to themselves; `any` gives other ranges.
+   Outputs: o [rows, ldo], ml [rows, ldm], entropies [rows, ldm] or NULL. More than STRIP rows attend to at most CHUNK
+   keys: each strip has its own scores and sums, and the following steps treat all rows together. */
 INLINE void forward_strips(int rows, int measured, long cap, const struct attention_head *h, long t,
                            const struct visible_keys *any, float *o, long ldo, float *ml, long ldm,
                            float *entropies, struct sight *x)
@@ -432,7 +432,7 @@ INLINE void forward_strips(int rows, int measured, long cap, const struct attent
   const int size = rows < STRIP ? rows : STRIP, strips = rows / size, all = strips > 1 ? LANES : STRIP;
   const long first = any ? any->low : h->start[t], end = any ? any->high : t + rows;
   const long all_from = any ? any->from : first, sums_apart = 2 * STRIP * h->padded_value;
-  vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* of a row each, as l, what it lost, and spread */
+  vec m = ALL(-INFINITY), shift = {0}, keep = {0}; /* one lane per row, as in l, lost and spread */
   vec l = {0}, lost = {0}, spread = {0};
   if (strips == 1) begin_sums(h, any != NULL, end - first, h->padded_value);
   for (long from = first / ALIGN * ALIGN, next; from < end; from = next) {
@@ -453,7 +453,7 @@ INLINE void forward_strips(int rows, int measured, long cap, const struct attent
       for (long j = from; j < to; j += COLS) {
         const float *panel = h->keys + j * h->dim;
         vec s[STRIP][VECS];
-        if ((int)VECS > SPLIT && j + PARTS >= own_end) { /* no row sees more than the first vector */
+        if ((int)VECS > SPLIT && j + PARTS >= own_end) { /* all visible keys are in the first vector */
           tile(size, 1, q, h->padded_dim, panel, h->dim, s);
           enter(size, 1, measured, 1, cap, h, own, any, j, s, score, high, &top, &bottom);
           continue;
@@ -471,14 +471,14 @@ INLINE void forward_strips(int rows, int measured, long cap, const struct attent
     m = larger(m, lane_maxima(highest));
     keep = shift;
     shift = where_above(m, ALL(-INFINITY), m, (vec){0});
-    if (again) { /* what has been summed was measured from an older shift */
-      const vec change = smaller(keep - shift, (vec){0}); /* above 0 only where all so far were -infinity */
+    if (again) {                                          /* earlier sums were relative to an older shift */
+      const vec change = smaller(keep - shift, (vec){0}); /* above 0 only if all so far were -infinity */
       keep = vec_exp(change);
       spread = keep * fused(change, l, spread);
       l *= keep;
       lost *= keep;
     }
-    vec sums[2 * LANES]; /* of rows; then, of what they say to the entropy */
+    vec sums[2 * LANES]; /* of rows; then their contributions to the entropy */
     UNROLL
     for (int r = rows; r < all; r++) sums[r] = sums[all + r] = (vec){0};
     for (int u = 0; u < strips; u++) {
@@ -548,7 +548,7 @@ static void look_at_rows(const struct attention_head *h, long t, long rows, stru
   }
 }
 
-/* Do rows [t, t+rows) all see from the same key on up to themselves? */
+/* Do all rows [t, t+rows) attend from the same key up to themselves? */
 static int is_plain(const struct attention_head *h, long t, long rows)
 {
   for (long r = 0; r < rows; r++)
@@ -556,9 +556,9 @@ static int is_plain(const struct attention_head *h, long t, long rows)
   return h->start[t] <= t;
 }
 
-/* Rows of a strip that begins at t: all of it where its rows see almost the same keys, else one. *any: `seen`, or NULL
-   where they see from the same key on up to themselves. Which of the two, changes bits, and is decided for EIGHT rows,
-   whatever STRIP is. */
+/* Number of rows of a strip that begins at t: all of it if its rows attend to almost the same keys, else one. *any is
+   set to `seen`, or to NULL if they attend from the same key up to themselves. That choice changes bits; it is made
+   for EIGHT rows, whatever STRIP is. */
 static long strip_rows(const struct attention_head *h, long t, struct visible_keys *seen,
                        const struct visible_keys **any)
 {
@@ -581,13 +581,13 @@ static long strip_rows(const struct attention_head *h, long t, struct visible_ke
   return 1;
 }
 
-/* What rows that see nothing make: n of each. */
+/* Results of rows without any visible key: n zeros. */
 static void no_keys(float *to, long n)
 {
   for (long i = 0; i < n; i++) to[i] = 0;
 }
 
-/* Do whole strips from t on fill a vector, and see but a chunk? */
+/* Do whole strips from t on fill a vector, and attend to one chunk only? */
 static int fills_vector(const struct attention_head *h, long t)
 {
   return (int)LANES > STRIP && t % LANES == 0 && t + LANES <= h->length && t + LANES - h->start[t] <= CHUNK &&
@@ -601,7 +601,7 @@ struct attention_forward_job {
   struct maxima *maxima; /* [batch, heads] */
 };
 
-/* A strip's rows of a tensor from `row` on, columns [col, col + width), are wanted soon: they lie far apart. */
+/* Prefetch a strip's rows of a tensor from `row` on, columns [col, col + width): they lie far apart. */
 #define SOON(tensor, row, rows, col, width, write) \
   do { \
     const float *first = AT(tensor, row, col); \
@@ -613,7 +613,7 @@ struct attention_forward_job {
     } \
   } while (0)
 
-/* What follows from shapes alone. */
+/* The sizes, which follow from shapes alone. */
 static struct attention_head head_sizes(const struct tensor *q, const struct tensor *v,
                                         const struct attention_score *score)
 {
@@ -662,7 +662,7 @@ INLINE void forward_rows(int rows, int measured, long cap, const struct attentio
                  x->ml->ld, entropies_of(x, n + t, number), m);
 }
 
-/* All but whole strips of rows that see up to themselves, without a cap. A function of its own: compiled once. */
+/* All cases but whole strips of causal rows without a cap. Not inlined: compiled once. */
 static __attribute__((noinline)) void forward_other_rows(long rows, const struct attention_forward_args *x,
                                                          const struct attention_head *h, long number, long n,
                                                          long t, const struct visible_keys *any,
@@ -721,7 +721,7 @@ static struct attention_forward_job forward_job_of(const struct attention_forwar
   return (struct attention_forward_job){.x = x, .floats = round_up(head_floats(&h, FORWARD), LANES)};
 }
 
-/* A worker's place each, then what every head of every sequence saw. */
+/* Memory for each worker, then the maxima of every head of every sequence. */
 static size_t forward_work(const struct device *device, const struct attention_forward_job *job)
 {
   return (size_t)(job->floats * pool_threads(device->pool)) * sizeof(float);
@@ -746,7 +746,7 @@ static void forward(struct device *device, const struct attention_forward_args *
   if (!measured) return;
   put_stats(x->stats, job.maxima, x->q->rows, &x->score);
 }
-/* Scores in a number format of their own are for studies: as defined. */
+/* A separate number format for scores is only used in studies: use the reference. */
 static void attention_forward(struct device *device, const struct attention_forward_args *x)
 {
   if (x->scores_format) {
@@ -822,7 +822,7 @@ INLINE void backward_strip(int rows, long cap, const struct attention_head *h, l
     const long to = min_long(next, end), seen = from > first ? from : first;
     float *p = h->score - from, *ds = h->other - from;
     for (long j = from; j < to; j += COLS)
-      if ((int)VECS > SPLIT && j + PARTS >= end) /* no row sees more than the first vector */
+      if ((int)VECS > SPLIT && j + PARTS >= end) /* all visible keys are in the first vector */
         backward_tile(rows, 1, cap, h, j, through, shift, part, p + j, ds + j);
       else
         backward_tile(rows, VECS, cap, h, j, through, shift, part, p + j, ds + j);
@@ -855,7 +855,7 @@ static void move_sum(float *from, long n, double *to)
   }
 }
 
-/* dk and dv of the latest rows, which see keys [from, to), go to those of the rows before. */
+/* Add dk and dv of the latest rows, which attend to keys [from, to), to those of earlier rows. */
 static void move_sums(const struct attention_head *h, long from, long to)
 {
   const long k = from * h->padded_dim, v = from * h->padded_value;
@@ -912,7 +912,7 @@ static void backward_group(void *context, long piece, int worker)
   memset(h.dv, 0, (size_t)values * sizeof *h.dv);
   if (h.dk_before) memset(h.dk_before, 0, (size_t)keys * sizeof *h.dk_before);
   if (h.dv_before) memset(h.dv_before, 0, (size_t)values * sizeof *h.dv_before);
-  long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the keys that they see */
+  long added = 0, from = h.length, to = 0; /* rows since sums were moved, and the range of their keys */
   struct visible_keys seen;
   const struct visible_keys *any;
   for (long number = group * shared; number < (group + 1) * shared; number++)

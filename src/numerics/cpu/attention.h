@@ -1,10 +1,10 @@
-/* attention.h - what both kinds of attention have on the CPU: caps, and what their heads saw */
+/* attention.h - shared by both kinds of attention on the CPU: caps, and statistics of heads */
 #ifndef MAXLOGIT_NUMERICS_CPU_ATTENTION_H
 #define MAXLOGIT_NUMERICS_CPU_ATTENTION_H
 #include <math.h>
 #include "numerics/cpu/cpu.h"
 
-/* What enters the softmax, f(s): see attention_forward. */
+/* The capped score f(s), input of the softmax: see attention_forward. */
 INLINE vec capped(vec s, long cap, float value)
 {
   if (cap == 1) return value * vec_tanh(s / value);

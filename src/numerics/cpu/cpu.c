@@ -55,8 +55,8 @@ struct level {
 
 static int always(void) { return 1; }
 #ifdef HAVE_X86_LEVELS
-/* The processor itself is asked (CPUID and XGETBV, Intel's manual, volume 2): __builtin_cpu_supports is always 0 in the
-   run-time library of some linkers, which made the program four times slower without a word. */
+/* The processor is queried directly (CPUID and XGETBV, Intel's manual, volume 2). With the run-time library of some
+   linkers __builtin_cpu_supports is always 0, which silently made the program four times slower. */
 static int has(unsigned saved_states, unsigned features)
 {
   unsigned a, b, c, d, saved, high;

@@ -1,16 +1,16 @@
-/* cpu.h - what the fast CPU kernels share
-   Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA), neon (aarch64), wasm
-   (WebAssembly, relaxed SIMD) or base; cpu/cpu.c picks a table at run time. All but base give the same bits, on any
-   number of threads, whatever the compiler: nothing is contracted but what says so (fused), sums are made in a fixed
-   number of parts, a product's sum over k alone. Base is for processors without a fused multiply-add: two roundings. */
+/* cpu.h - shared by the fast CPU kernels
+   Each kernel file is compiled once per instruction set, as LEVEL = v4 (AVX-512), v3 (AVX2, FMA), neon (aarch64),
+   wasm (WebAssembly, relaxed SIMD) or base; cpu/cpu.c picks a table at run time. All but base give the same bits, for
+   any number of threads and any compiler: only fused() contracts, sums have a fixed number of parts, and a product
+   sums over k alone. Base is for processors without a fused multiply-add: it rounds twice. */
 #ifndef MAXLOGIT_NUMERICS_CPU_CPU_H
 #define MAXLOGIT_NUMERICS_CPU_CPU_H
 #include <stdint.h>
 #include <string.h>
 #include "numerics/device.h"
 
-/* What each file of kernels puts into the table, at each level: ops_cpu_FILE_LEVEL. attention_only: forward without
-   maxima and entropy, what they cost. */
+/* Table entries of each kernel file at each level: ops_cpu_FILE_LEVEL. attention_only: forward without maxima and
+   entropy, to measure their cost. */
 #define EACH_KERNEL_FILE(DO, level) \
   DO(product, level) \
   DO(attention, level) \
@@ -22,7 +22,7 @@ EACH_KERNEL_FILE(DECLARE, neon)
 EACH_KERNEL_FILE(DECLARE, wasm)
 EACH_KERNEL_FILE(DECLARE, base)
 #undef DECLARE
-/* That every machine of this kind can run. */
+/* The level that every machine of this kind supports. */
 #if defined __aarch64__
 #define OWN_LEVEL neon
 #elif defined __wasm_relaxed_simd__
@@ -44,9 +44,8 @@ EACH_KERNEL_FILE(DECLARE, base)
 #define ROLLED _Pragma("GCC unroll 1")
 #endif
 
-/* A sum is made in PARTS parts, whatever the machine has: number i of a row goes to part i mod PARTS, and SPLIT vectors
-   hold the parts. A vector is a register, since of a larger one the compiler makes single numbers (five to ten times
-   slower). */
+/* A sum is made in PARTS parts on every machine: element i of a row goes to part i mod PARTS, and SPLIT vectors hold
+   the parts. A vector is one register: compilers split larger ones into scalars, five to ten times slower. */
 #if defined __AVX512F__
 enum { LANES = 16 };
 #elif defined __AVX2__
@@ -99,7 +98,7 @@ INLINE dvec fused_d(dvec a, dvec b, dvec c)
   return (dvec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #elif defined \
-  __wasm_relaxed_simd__ /* rounded once where the processor can: whoever loads the module checks it */
+  __wasm_relaxed_simd__ /* rounded once if the processor can: the module's loader must check this */
 INLINE vec fused(vec a, vec b, vec c) { return __builtin_wasm_relaxed_madd_f32x4(a, b, c); }
 INLINE dvec fused_d(dvec a, dvec b, dvec c) { return __builtin_wasm_relaxed_madd_f64x2(a, b, c); }
 #else
@@ -301,7 +300,7 @@ INLINE float lane_max(vec x)
   return x[0];
 }
 
-/* What lane_sum and lane_max go on with. */
+/* The last steps of lane_sum and lane_max. */
 INLINE vec sum_of_parts(vec x[SPLIT])
 {
   UNROLL
@@ -317,8 +316,7 @@ INLINE vec max_of_parts(vec x[SPLIT])
   return x[0];
 }
 
-/* Of every vector what lane_sum or lane_max makes of it, x[r]'s in lane r: rounds of interleaving, where halves are
-   joined. */
+/* Lane r of the result is lane_sum or lane_max of x[r]: rounds of interleaving, where halves are joined. */
 #define OF_EACH(name, join) \
   INLINE vec name(vec x[LANES]) \
   { \
@@ -377,7 +375,7 @@ INLINE vec sigmoid(vec x) { return 1.0f / (1.0f + vec_exp(-x)); }
 /* log(x) for normal x > 0; NaN stays. Cephes' logf. */
 INLINE vec vec_log(vec x)
 {
-  const uvec bits = (uvec)x;                      /* of any x, lanes without a row's number included */
+  const uvec bits = (uvec)x;                      /* of any x, also in unused lanes */
   const ivec e = (ivec)(bits - 0x3f3504f3) >> 23; /* mantissa in [sqrt(1/2), sqrt(2)) */
   vec m = (vec)(bits - ((uvec)e << 23)) - 1.0f, n = __builtin_convertvector(e, vec), z = m * m;
   vec y = ALL(7.0376836292e-2f);
@@ -409,11 +407,11 @@ INLINE vec vec_tanh(vec x)
   return where_above(size, ALL(0.625f), where_above(x, ALL(0.0f), far, -far), y);
 }
 
-/* A NUMBER: 1 where it is absent. */
+/* A NUMBER: 1 if it is absent. */
 INLINE double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 1; }
 #define AT(tensor, i, j) (REALS(tensor) + (i) * (tensor)->ld + (j)) /* where the element is */
 
-enum { PIECE = 16384 }; /* numbers that one piece of work takes, about */
+enum { PIECE = 16384 }; /* about as many elements per piece of work */
 
 #if defined __AVX2__ && !defined __AVX512F__
 INLINE __m256i lanes_below(long left)
@@ -422,7 +420,8 @@ INLINE __m256i lanes_below(long left)
 }
 #endif
 
-/* A vector of which `left` lanes exist (none is asked for where SPLIT is 1); the others read 0 and are not written. */
+/* A vector of which only `left` lanes exist; the others read 0 and are not written. If SPLIT is 1, `left` is at least
+   1. */
 INLINE vec get(const float *p, long left)
 {
   if (left >= LANES) return VEC(p);

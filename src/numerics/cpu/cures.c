@@ -1,4 +1,4 @@
-/* cures.c - what cures inside attention add to it: a sink, a gate, a factor by the number of keys
+/* cures.c - additions to attention: a sink, a gate, a factor by the number of keys
    Rows go in pieces of ROWS; sums over rows are made by piece, in double, and added in the order of the pieces. */
 #include <math.h>
 #include "base/elementary.h"
@@ -32,7 +32,7 @@ static void each_row(struct device *device, long rows, const void *args,
   parallel_for(device->pool, pieces_of(rows), rows_of_piece, &p);
 }
 
-/* The same, and to[h] += what the rows have summed up. */
+/* The same, and to[h] += the sum over all rows. */
 static void each_row_summing(struct device *device, long rows, const void *args,
                              void (*row)(const void *, long, double *), struct tensor *to)
 {
@@ -160,7 +160,7 @@ static void gate_backward(struct device *device, const struct gate_backward_args
 
 /* --- a factor by the number of keys ----------------------------------------------------------------------- */
 
-/* ln of how many keys row n sees */
+/* ln of the number of keys that row n attends to */
 static double log_keys(long n, long length, const struct tensor *start, const struct tensor *end,
                        const struct tensor *slot)
 {

@@ -1,7 +1,7 @@
 /* maxima.c - the largest and smallest products of a head's queries and keys
-   Keys lie packed, a block of them at a time, in panels of NR; a tile of MR x NR sums lives in registers, and only its
-   largest and smallest leave it. Which pairs see is asked at the edges alone. No product can be NaN or infinite, since
-   the largest numbers are known when they are packed. */
+   Keys lie packed, a block of them at a time, in panels of NR. A tile of MR x NR sums lives in registers, and only
+   its largest and smallest leave it. The mask is evaluated at the edges alone. The largest numbers are known after
+   packing, so no product can be NaN or infinite. */
 #include "numerics/cpu/cpu.h"
 #include "numerics/maxima_kernels.h"
 
@@ -21,7 +21,7 @@ static void copy_rows(const struct maxima_head *x, const void *from, long row, l
         memcpy(to + d, &bits, sizeof bits);
       }
     else
-      for (long d = 0; d < x->size; d++) { /* exponents are 112 apart; 31 is what is not finite */
+      for (long d = 0; d < x->size; d++) { /* exponents are 112 apart; 31 marks infinities and NaN */
         uint32_t bits = (uint32_t)(h[d] & 0x7fff) << 13 | ((h[d] & 0x7c00) == 0x7c00 ? 0x7f800000 : 0);
         float size;
         memcpy(&size, &bits, sizeof bits);
@@ -49,7 +49,7 @@ INLINE vec between(vec column, float from, float to, vec x, vec other)
   return where_above(ALL(to), column, where_above(ALL(from), column, other, x), other);
 }
 
-/* MR x NR products with a panel, keys j on; edge: not every query sees them all. */
+/* MR x NR products with a panel, keys j on; edge: some pairs of the tile are masked. */
 INLINE void tile(struct strip *s, const float *panel, long size, long j, int edge)
 {
   const float *q = s->q;

@@ -10,7 +10,7 @@ enum { CHUNK = 128 };
 /* One head of one sequence, and a worker's memory for it. */
 struct pointwise_head {
   long length, padded, dim, value_dim; /* padded: length in whole parts */
-  const int *start, *end;              /* [length]; end: NULL where every row sees up to itself */
+  const int *start, *end;              /* [length]; end NULL: row t attends up to key t */
   long cap;
   float cap_value, scale;
   float *keys, *values; /* [dim, padded], [value_dim, padded] */
@@ -85,7 +85,8 @@ INLINE ivec lanes_from(long j)
   return lane + (int32_t)j;
 }
 
-/* Weights, times n, of row t, and what is measured of them; h->q is made. The entropy's sums are over the heaviest. */
+/* Weights of row t, times n, and their statistics; fills h->q. The entropy is computed relative to the largest
+   weight. */
 static void weigh_row(const struct pointwise_head *h, long t, struct maxima *m)
 {
   const long first = h->start[t], end = end_of(h, t);
@@ -190,7 +191,7 @@ static size_t forward_scratch(const struct device *device, const void *args)
   return forward_work(device, &job) + (size_t)(x->batch * x->heads) * sizeof *job.maxima;
 }
 
-/* Scores in a number format of their own are for studies: as defined. */
+/* A separate number format for scores is only used in studies: use the reference. */
 static void pointwise_forward(struct device *device, const struct pointwise_forward_args *x)
 {
   if (x->scores_format) {

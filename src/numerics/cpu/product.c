@@ -17,7 +17,7 @@ enum {
   AHEAD = 16
 };
 
-/* c [m,n] = alpha a b + beta d; symmetric: only what tiles that reach j <= i hold. */
+/* c [m,n] = alpha a b + beta d; symmetric: only tiles that reach j <= i are computed. */
 struct product {
   long m, n, k;
   const float *a;
@@ -204,12 +204,12 @@ INLINE void tile(int rows, int halves, int narrow, const struct product *g, cons
   }
 }
 
-/* All strips of a block and one panel of columns, next_a apart in the left factor: in one function, since what
-   comes before and after a tile of short k is noticed. */
+/* All strips of a block and one panel of columns, next_a apart in the left factor. One function, since the overhead
+   around a tile of short k is noticeable. */
 INLINE void strips(long rows, int halves, const struct product *g, struct tile_place *at, long a_row,
                    long a_step, long next_a, long b_step)
 {
-  int narrow = at->narrow; /* here, for whole strips alone: in tile() it would be read from memory */
+  int narrow = at->narrow; /* here, for whole strips alone: tile() would read it from memory */
   const long share = rows >= MR ? NR * at->k / (rows / MR) : 0;
   for (; rows >= MR; rows -= MR, at->i0 += MR, at->a += next_a, at->ahead += share, narrow = 0)
     tile(MR, halves, narrow, g, at, a_row, a_step, b_step);
@@ -237,7 +237,7 @@ INLINE void strips_with(long rows, int halves, const struct product *g, struct t
   else
     strips(rows, halves, g, at, 1, g->a_step, MR, b_step);
 }
-/* A place of their own: one that the caller sees would be written after every strip. */
+/* Passed by value: a struct visible to the caller would be written after every strip. */
 static void strips_full(long rows, const struct product *g, struct tile_place at)
 {
   strips_with(rows, 2, g, &at);
@@ -283,8 +283,8 @@ static void multiply_block(void *context, long piece, int worker)
   }
 }
 
-/* Blocks of rows of about BLOCK_FLOPS or, for long k, of at least 128 rows, which each panel of the right
-   factor serves while it is in the nearest cache; as equal as strips allow. What has too few rows for that is cut by
+/* Blocks of rows of about BLOCK_FLOPS or, for long k, of at least 128 rows, so that each panel of the right factor is
+   reused while it is in the nearest cache. Blocks are as equal as strips allow. A product with too few rows is cut by
    its columns, unless each block would pack the left factor again. */
 static void cut(struct product *g)
 {
@@ -297,8 +297,8 @@ static void cut(struct product *g)
   g->block_cols = blocks > 1 || g->pack_a ? BLOCK_COLS : round_up((cols + wanted - 1) / wanted, NR);
 }
 
-/* Terms that are packed at a time: of a small product blocks of KC, so that what is packed stays near; else all, so
-   that the product is passed over once. */
+/* Terms packed at a time: blocks of KC for a small product, so that the packed factors stay in cache; else all terms,
+   so that the product is written once. */
 static long slice_of(const struct product *g)
 {
   return g->m * g->n <= SMALL_PRODUCT ? min_long(g->k, KC) : g->k;
@@ -311,8 +311,8 @@ static int next_slice(struct product *g)
   return g->from < g->k;
 }
 
-/* Blocks, and which factors are packed: that pays unless a factor is read few times, or lies well already. Returns the
-   room for them, in numbers; *right: where the left factor's begins. */
+/* Choose blocks, and the factors to pack: packing pays unless a factor is read few times or is already contiguous.
+   Returns the room for packed factors, in numbers; *right: where the left factor's begins. */
 static long plan_product(struct product *g, int threads, long *right)
 {
   g->pack_a = g->a_step != 1 && g->a_step > 512;
@@ -328,11 +328,11 @@ static long blocks_of(const struct product *g)
   return g->row_blocks * ((g->n + g->block_cols - 1) / g->block_cols);
 }
 
-/* --- sums over rows that threads have ------------------------------------------------------------------- */
-/* Where both factors have a row for each term (the gradient of a weight: for each token), threads that take different
-   columns of the result all read all rows, most of which others have in their caches. Of a small result each block of
-   KC terms is a product by itself, whose thread has its rows since earlier calls; the blocks are added in their order,
-   as they would have been: the same bits. */
+/* --- sums over rows that lie in the threads' caches --------------------------------------------------------- */
+/* Both factors may have a row for each term (the gradient of a weight: for each token). Threads that compute
+   different columns then all read all rows, mostly from other threads' caches. For a small result each block of KC
+   terms is a separate product, on the thread that has its rows in cache from earlier calls. The blocks are added in
+   their order: the same bits. */
 enum { PARTIAL = 1 << 17 }; /* numbers of all blocks but the first, at most */
 
 struct by_terms {
@@ -348,7 +348,7 @@ static int goes_by_terms(const struct device *device, const struct product *g)
          g->b_row == 1 && g->k > KC && (g->k - 1) / KC * g->m * g->n <= PARTIAL;
 }
 
-/* As of the whole, but for what is packed. Returns the numbers that it takes. */
+/* As for the whole product, except for the packed factors. Returns the numbers that it takes. */
 static long plan_by_terms(struct by_terms *x, struct product g, int threads)
 {
   long right;
@@ -427,7 +427,7 @@ static void multiply(struct device *device, struct product *g)
   }
 }
 
-/* By terms it is no less. */
+/* The room by terms is at least that of the whole product. */
 static size_t product_scratch(const struct device *device, struct product g)
 {
   long right;
@@ -524,14 +524,14 @@ static void mirror_rows(void *context, long strip, int worker)
     pack_transposed(low, ld, WIDTH, i0, high, ld);
     pack_transposed(diagonal, ld, WIDTH, WIDTH, turned, WIDTH);
     UNROLL
-    for (int i = 0; i < WIDTH; i++) /* what lies below the diagonal stays */
+    for (int i = 0; i < WIDTH; i++) /* entries below the diagonal stay */
       WIDE(diagonal + i * ld) = behind(i, WIDE(diagonal + i * ld), WIDE(turned + i * WIDTH));
   } else
     for (long i = 0; i < rows; i++)
       for (long j = 0; j < i0 + i; j++) high[j * ld + i] = low[i * ld + j];
 }
 
-/* c = alpha a b, or a b^T, + beta a, of which what lies above the diagonal is left to mirror_rows */
+/* c = alpha a b, or a b^T, + beta a; mirror_rows fills the entries above the diagonal */
 static struct product half_product(const struct tensor *c, const struct tensor *a, const struct tensor *b,
                                    int turned, double alpha, double beta)
 {
@@ -595,8 +595,8 @@ static void symmetric_product(struct device *device, const struct symmetric_prod
 }
 
 /* --- products by expert ---------------------------------------------------------------------------------- */
-/* Where experts begin is known but when it runs: work is cut into pieces of one expert, each a product of its own
-   on one worker. No cut changes a bit, since none goes along k. */
+/* The experts' ranges are known only at run time. Work is cut into pieces of one expert, each a separate product on
+   one worker. No cut changes a bit, since none goes along k. */
 
 enum { EXPERT_ROWS = 256, EXPERT_COLS = 128 };
 

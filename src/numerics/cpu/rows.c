@@ -1,6 +1,6 @@
-/* rows.c - operations on elements, and on rows by themselves
-   Work is cut into pieces of about PIECE numbers: whole rows, or, for operations on elements whose memory is one
-   block, anywhere; sums over pieces are added in the order of the pieces. */
+/* rows.c - operations on elements, and on single rows
+   Work is cut into pieces of about PIECE numbers: whole rows, or, for operations on elements in contiguous memory,
+   anywhere. Sums over pieces are added in the order of the pieces. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -26,8 +26,8 @@ static double dot(double factor, const float *a, const float *b, long n)
 }
 
 /* --- pieces -------------------------------------------------------------------------------------------- */
-/* `some` does columns [from, from+n) of one row, all of them unless the walk is flat; `part` is where its
-   piece's sums go. */
+/* `some` processes columns [from, from+n) of one row, all of them unless the walk is flat. `part` receives the sums
+   of its piece. */
 struct row_walk {
   void (*some)(const void *args, long row, long from, long n, double *part);
   const void *args;
@@ -59,14 +59,14 @@ static long walk_pieces(struct row_walk *w)
   return (w->rows + w->rows_each - 1) / w->rows_each;
 }
 
-/* For an operation on rows: t's, and those of others like it. */
+/* Walk over the rows of t, for an operation on rows. */
 static struct row_walk walk_rows(const struct tensor *t, const void *args,
                                  void (*some)(const void *, long, long, long, double *))
 {
   return (struct row_walk){.some = some, .args = args, .rows = t->rows, .cols = t->cols};
 }
 
-/* For an operation on elements: one long row where all its tensors are one block each. */
+/* For an operation on elements: one long row if all its tensors are contiguous. */
 static struct row_walk walk_over(const struct tensor *t, int block, const void *args,
                                  void (*some)(const void *, long, long, long, double *))
 {
@@ -113,8 +113,7 @@ static void walk_summing(struct device *device, struct row_walk w, int sums, dou
     for (int i = 0; i < sums; i++) total[i] += w.parts[p * sums + i];
 }
 
-/* The same columns some rows on, which are wanted soon: rows are short, and what lies between them hides the
-   pattern. */
+/* Prefetch the same columns some rows ahead: rows are short, and the gaps between them hide the pattern. */
 enum { AHEAD = 8 };
 #define SOON(p, tensor, write) __builtin_prefetch((p) + AHEAD * (tensor)->ld, write)
 
@@ -156,7 +155,7 @@ SOME(some_axpby)
   else
     EACH(j, n) put(y + j, fused(ALL(beta), get(y + j, n - j), alpha * get(from_x + j, n - j)), n - j);
 }
-/* A column, such as a diagonal, is not a row for each number. */
+/* A column, such as a diagonal: a walk would treat each number as a row. */
 static void axpby_column(const struct axpby_args *x)
 {
   const float alpha = (float)(x->alpha * number(x->a));
@@ -204,7 +203,7 @@ static void norm(struct device *device, const struct norm_args *x)
   *AT(x->y, 0, 0) = (float)sqrt(total);
 }
 
-/* Without their sign the bits of floats are ordered as the floats are, and NaN is above all. */
+/* Without their signs, floats are ordered as their bits are, with NaN above all. */
 SOME(some_sizes)
 {
   const struct max_abs_args *x = args;
@@ -314,9 +313,9 @@ static void scale_columns_backward(struct device *device, const struct scale_col
   *REALS(x->ds) = (float)((double)*REALS(x->ds) + total);
 }
 
-/* Digits of the significand, the smallest quantum and the largest number; ties to even. A size plus a number
-   whose last digit is the quantum, less that number, is rounded to the quantum. bf16 has the exponents of its
-   origin: its rounding is that of the bits. */
+/* Round to `digits` digits of the significand, with the smallest quantum and the largest number of the format; ties
+   to even. Adding and subtracting a number whose last digit is the quantum rounds a magnitude to the quantum. bf16
+   has the exponent range of float: its bits are rounded. */
 INLINE vec round_to_grid(vec x, int digits, int smallest, float largest, float beyond)
 {
   const ivec sign = (ivec)x & (int32_t)0x80000000, least = (ivec){0} + ((smallest + 127) << 23);
@@ -408,7 +407,7 @@ static void join_heads_backward(struct device *device, const struct join_heads_b
   walk(device, walk_rows(x->dy, x, some_join_backward));
 }
 
-/* --- reparametrised weights ----------------------------------------------------------------------------- */
+/* --- reparametrized weights ----------------------------------------------------------------------------- */
 SOME(some_sigma)
 {
   (void)from;
@@ -614,7 +613,7 @@ static void rmsnorm_rows(void *context, long piece, int worker)
       if (++g == groups) g = 0, row++;
     }
     UNROLL
-    for (int i = 0; i < NORMS; i++) /* also of those that are not there: as many go at a time */
+    for (int i = 0; i < NORMS; i++) /* also of missing groups: the count stays constant */
       inverse[i] = (float)(1 / sqrt(factor[i] / (double)size + eps));
     for (int i = 0; i < count; i++) {
       *rstd[i] = inverse[i];

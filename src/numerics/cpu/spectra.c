@@ -52,7 +52,7 @@ static double largest(const real *w, long rows, long cols, long ld)
       for (long k = 0; k < n; k++) {
         real x = row[j + k] < 0 ? -row[j + k] : row[j + k];
         most[k] = x > most[k] ? x : most[k];
-        wrong[k] += x - x; /* NaN of what is not finite */
+        wrong[k] += x - x; /* NaN if an entry is not finite */
       }
     }
   }

@@ -1,4 +1,4 @@
-/* update.c - what optimizers and clips do to long rows of numbers
+/* update.c - optimizers and clips on long rows of numbers
    Segments are cut into pieces of at most PIECE numbers; a piece lies in one segment. */
 #include <math.h>
 #include "numerics/cpu/cpu.h"
@@ -45,7 +45,7 @@ static void some_adam(const void *args, long from, long n)
     vec first = fused(ALL(b1), get(m + j, n - j), r1 * g), second = fused(r2 * g, g, b2 * get(v + j, n - j));
     put(m + j, first, n - j);
     put(v + j, second, n - j);
-    /* the order is that of no overflow on the way; an infinite v makes the update NaN */
+    /* this order avoids overflow on the way; an infinite v makes the update NaN */
     put(to + j, fused(first / fused(vec_sqrt(second), ALL(c2), ALL(eps)), ALL(c1), second - second), n - j);
   }
 }

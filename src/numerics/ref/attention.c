@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* p holds the scores of what the row sees. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p:
-   o = sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m); the row's own is that to which 0 adds 0. */
+/* p holds the scores of the row's visible keys. With f_j = f(r(s_j)), m = max f, p_j = exp(f_j - m), l = sum p: o =
+   sum p v / l, and the entropy of p/l is ln l - sum (p/l) (f - m). Zero weights add 0 to the row's own entropy. */
 static void weigh(const struct score_row *r, double *p, const struct tensor *v,
                   const struct attention_score *x, real *o, real *ml, real *entropy, double stats[4])
 {
@@ -75,7 +75,7 @@ void ref_attention_forward(struct device *device, const struct attention_forward
   ref_attend(device, x, weigh);
 }
 
-/* One head of what has been seen, and of what comes to it. */
+/* Merge one head of the new part with the earlier ones. */
 static void merge_head(void *context, long h, int worker)
 {
   const struct attention_merge_args *x = context;
@@ -116,7 +116,7 @@ void ref_attention_merge(struct device *device, const struct attention_merge_arg
 
 static long cache_length(const struct attention_cached_args *x) { return x->keys->rows / x->batch; }
 
-/* Where in the cache the sequence of row n begins. */
+/* The row of the cache at which the sequence of row n begins. */
 static long cache_begin(const struct attention_cached_args *x, long n)
 {
   return n / (x->q->rows / x->batch) * cache_length(x);
@@ -130,7 +130,7 @@ size_t cached_scratch(const struct device *device, const void *args)
 struct cached_job {
   const struct attention_cached_args *x;
   weigh_row *weighed;
-  double *rows; /* of scores, one a worker */
+  double *rows; /* of scores, one per worker */
 };
 
 static void attend_head(void *context, long h, int worker)

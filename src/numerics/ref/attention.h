@@ -1,4 +1,4 @@
-/* attention.h - scores on their way into weights, and what a row sees: for both kinds of attention */
+/* attention.h - scores, their weights and the visible keys of a row: for both kinds of attention */
 #ifndef MAXLOGIT_NUMERICS_REF_ATTENTION_H
 #define MAXLOGIT_NUMERICS_REF_ATTENTION_H
 #include <math.h>
@@ -28,7 +28,7 @@ static inline double cap_slope(double s, long cap, double value)
   return cap == 2 && s > value ? 0 : 1;
 }
 
-/* What one row of one head sees: keys [first, end), each a row of k and v. */
+/* The visible keys of one row of one head: [first, end), each a row of k and v. */
 struct score_row {
   long first, end, dim, value_dim, query, key, value; /* columns where the head's q, k, v begin */
 };
@@ -49,15 +49,16 @@ static inline struct score_row row_of(const struct tensor *q, const struct tenso
   return r;
 }
 
-/* How a row's scores p become weights, and these its output o and what the head's stats get of it. ml (m, l) and
-   entropy, which may be NULL, are of a softmax alone. */
+/* Compute weights from a row's scores p, then its output o and its contribution to the head's stats. ml (m, l) and
+   entropy, which may be NULL, are only set with a softmax. */
 typedef void weigh_row(const struct score_row *, double *p, const struct tensor *v,
                        const struct attention_score *, real *o, real *ml, real *entropy, double stats[4]);
-/* Of a row's scores s, rounded as they were: its weights w again, and in s the gradient of each score. */
+/* Recompute the weights w from a row's scores s, rounded as in the forward pass, and replace s by the gradient of
+   each score. */
 typedef void slope_row(const struct attention_backward_args *, const struct score_row *, long n, long h,
                        double *s, double *w);
 
-/* All of each operation but what a row does; without a softmax there is no ml, nor, in reverse, o. */
+/* Everything of each operation but the work on one row. Without a softmax there is no ml, nor o in the reverse. */
 void ref_attend(struct device *, const struct attention_forward_args *, weigh_row *);
 void ref_attend_cached(struct device *, const struct attention_cached_args *, weigh_row *);
 void ref_attend_backward(struct device *, const struct attention_backward_args *, slope_row *);

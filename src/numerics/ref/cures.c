@@ -1,4 +1,4 @@
-/* cures.c - the definitions of what cures inside attention add to it: a sink, a gate, a factor by the number of keys */
+/* cures.c - the definitions of additions to attention: a sink, a gate, a factor by the number of keys */
 #include "base/elementary.h"
 #include "base/number.h"
 #include "numerics/ref/ref.h"
@@ -63,7 +63,7 @@ void ref_gate_backward(struct device *device, const struct gate_backward_args *x
     }
 }
 
-/* ln of how many keys row n sees */
+/* ln of the number of keys that row n attends to */
 static double log_keys(long n, long length, const struct tensor *start, const struct tensor *end,
                        const struct tensor *slot)
 {

@@ -5,14 +5,14 @@
 #include "base/error.h"
 #include "numerics/ref/ref.h"
 
-static const double TINY = 1e-20; /* keeps a sum of scores that have all vanished from dividing 0 by 0 */
+static const double TINY = 1e-20; /* avoids 0 / 0 if all scores of a sum are 0 */
 
 enum { ROWS = 32 }; /* of a piece of work */
 
 struct expert_rows {
   const void *args;
   void (*row)(const void *args, long n, double *room);
-  long count, width; /* numbers of room a worker has */
+  long count, width; /* of a worker's memory, in numbers */
   double *room;
 };
 
@@ -35,7 +35,7 @@ static void each_row(struct device *device, long count, long width, const void *
   parallel_for(device->pool, (count + ROWS - 1) / ROWS, some_rows, &r);
 }
 
-/* --- the order of what is chosen from ----------------------------------------------------------------- */
+/* --- the order of candidates ---------------------------------------------------------------------------- */
 
 static int comes_before(const double *z, long a, long b)
 {
@@ -43,7 +43,7 @@ static int comes_before(const double *z, long a, long b)
   return z[a] > z[b] || (z[a] == z[b] && a < b);
 }
 
-/* The first of [from, to) that comes after `last`, -1: the first of all. */
+/* The first of [from, to) after `last` in that order; -1: the first of all. */
 static long next_of(const double *z, long from, long to, long last)
 {
   long best = -1;
@@ -81,7 +81,7 @@ static void scores(const struct route_args *x, long n)
     AT(x->score, n, e) = (real)(same_exp((double)AT(x->logits, n, e) - top) / sum);
 }
 
-/* What is chosen from, in z; `sum`: room for the groups. */
+/* Selection scores of the experts, into z; `sum`: room for the groups. */
 static void selection(const struct route_args *x, long n, int biased, double *z, double *sum)
 {
   for (long e = 0; e < x->score->cols; e++)

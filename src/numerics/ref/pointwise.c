@@ -1,17 +1,17 @@
-/* pointwise.c - the definitions of attention without a softmax, whole or over a cache, and of its reverse: what a row
-   does, where attention.c does all else */
+/* pointwise.c - the definitions of attention without a softmax, whole or over a cache, and of its reverse: the work
+   on one row; attention.c does the rest */
 #include "base/number.h"
 #include "numerics/number_format.h"
 #include "numerics/ref/attention.h"
 
 static double relu(double x) { return isnan(x) || x > 0 ? x : 0; }
 
-/* p holds the scores of what the row sees, and then their weights. */
+/* p holds the scores of the row's visible keys, and then their weights. */
 static void weigh(const struct score_row *r, double *p, const struct tensor *v,
                   const struct attention_score *x, real *o, real *ml, real *entropy, double stats[4])
 {
   (void)ml, (void)entropy;
-  double top = 0, sum = 0, mean = 0; /* sums over the largest weight: the entropy of one key alone is 0 */
+  double top = 0, sum = 0, mean = 0; /* relative to the largest weight: the entropy of one key is 0 */
   const long seen = r->end - r->first;
   for (long j = 0; j < seen; j++) {
     stats[0] = max_keeping_nan(stats[0], p[j]);

@@ -63,11 +63,11 @@ void ref_heads_product(struct device *device, const struct heads_product_args *x
 }
 
 /* --- Newton-Schulz ------------------------------------------------------------------------------------------ */
-/* Composed of the device's own products, one matrix a piece of work: what a matrix goes through stays in a
-   core's cache. All [m, m] are polynomials of one symmetric matrix, and symmetric as their products are: one half of
-   each is computed. Several steps between two products with X: Gram Newton-Schulz (J. Zhang, N. Amsel, B. Chen,
-   T. Dao 2026, github.com/Dao-AILab/gram-newton-schulz; arXiv 2608.11612), which begins anew from X where rounding
-   asks for it. */
+/* Composed of the device's own products, one matrix per piece of work, so that its intermediate results stay in a
+   core's cache. All [m, m] are polynomials of one symmetric matrix, and symmetric like their products: only one half
+   of each is computed. Several steps between two products with X: Gram Newton-Schulz (J. Zhang, N. Amsel, B. Chen, T.
+   Dao 2026, github.com/Dao-AILab/gram-newton-schulz; arXiv 2608.11612). It restarts from X as often as rounding
+   requires. */
 
 struct flat {
   /* [n, m], m <= n: the transpose of X, so that the factors of its products are read as they lie */
@@ -99,8 +99,8 @@ struct ref_schulz {
   const struct newton_schulz_args *args;
 };
 
-/* What the matrix is multiplied by at first: 1 where there is nothing to divide by. An infinite norm would hide
-   finite entries: NaN shows them. */
+/* The initial factor of the matrix: 1 if there is nothing to divide by. Dividing by an infinite norm would hide
+   finite entries: NaN exposes them. */
 static double first_scale(const struct newton_schulz_args *a, const struct tensor *norm)
 {
   double size = number(norm);
@@ -127,7 +127,7 @@ static void polynomial(const struct ref_schulz *job, struct device *device, cons
                     &(struct axpby_args){.y = &diagonal, .x = &ones, .alpha = (double)p[0], .beta = 1});
 }
 
-/* `steps` from `step` on, and one product with X. */
+/* `steps` steps from `step` on, and one product with X. */
 static void steps_on_gram(const struct ref_schulz *job, struct device *device, struct flat *f, long step,
                           long steps)
 {

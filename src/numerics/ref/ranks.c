@@ -1,4 +1,4 @@
-/* ranks.c - the definitions of what ranks send each other, of one rank; and of what two parts have seen, as one */
+/* ranks.c - the definitions of operations between ranks, for one rank; and the merge of two parts' statistics */
 #include <math.h>
 #include <string.h>
 #include "base/number.h"
@@ -39,7 +39,7 @@ void ref_reduce_scatter(struct device *device, const struct reduce_scatter_args 
   memcpy(REALS(x->y) + x->from, x->x->data, (size_t)x->x->cols * sizeof(real));
 }
 
-/* Those that follow another number first, while it is what came. */
+/* First the elements that follow another one, while y still holds the second part's values. */
 void ref_merge(struct device *device, const struct merge_args *x)
 {
   const int *kind = INTS(x->kind);

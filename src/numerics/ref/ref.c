@@ -1,6 +1,5 @@
 /* ref.c - the table of the definitions: plain loops, sums in double and in the order of the indices
-   Whatever a loop does with NaN, infinities and ties is what the operation does; other devices may differ by
-   rounding only. */
+   These loops define the treatment of NaN, infinities and ties; other devices may differ by rounding only. */
 #include "numerics/ref/ref.h"
 
 const struct ops ops_ref = {

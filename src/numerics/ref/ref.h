@@ -16,15 +16,15 @@ size_t backward_scratch(const struct device *, const void *args);
 size_t pointwise_scratch(const struct device *, const void *args);
 size_t pointwise_cached_scratch(const struct device *, const void *args);
 size_t pointwise_backward_scratch(const struct device *, const void *args);
-/* What its products and norms take, each on its worker. */
+/* Scratch of its products and norms, each on its worker. */
 size_t newton_schulz_scratch(const struct device *, const void *args);
-/* A row's room for every worker. */
+/* Memory for one row per worker. */
 size_t route_scratch(const struct device *, const void *args);
 size_t route_backward_scratch(const struct device *, const void *args);
 size_t balance_loss_scratch(const struct device *, const void *args);
 
 #define AT(t, i, j) (REALS(t)[(i) * (t)->ld + (j)])
-/* A NUMBER: 1 where it is absent. */
+/* A NUMBER: 1 if it is absent. */
 static inline double number(const struct tensor *t) { return t ? (double)REALS(t)[0] : 1; }
 /* Element i of a tensor taken as a vector, row by row. */
 static inline real *element(const struct tensor *t, long i)

@@ -1,5 +1,5 @@
-/* small.c - the definitions of operations on small tensors: what stabilizers and optimizers compute of
-   heads, layers and tensors. The CPU computes by them too: they are a few hundred numbers long. */
+/* small.c - the definitions of operations on small tensors, for stabilizers and optimizers: per head, layer or tensor
+   The CPU uses them as well: the tensors are a few hundred numbers long. */
 #include <math.h>
 #include "base/elementary.h"
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* update.c - the definitions of what optimizers and clips do to long rows of numbers */
+/* update.c - the definitions of optimizers and clips on long rows of numbers */
 #include <math.h>
 #include "base/number.h"
 #include "base/thread.h"

@@ -1,4 +1,4 @@
-/* bound.c - max logits over what norms of weights allow them at most. Wanted through record.bound. */
+/* bound.c - max logits relative to their bound from the norms of weights. Enabled by record.bound. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -25,10 +25,10 @@ struct bound_room { /* for the largest block of rows */
 
 struct bound {
   struct host_spectra room;
-  double scale;               /* of scores; NaN where logits are not those of the weights alone */
+  double scale;               /* of scores; NaN if logits do not depend on the weights alone */
   double *bound;              /* [L*H] */
   struct bound_room *room_of; /* [workers] */
-  real *seen;          /* the weights that the batch saw; NULL: nothing changes them before the row is made */
+  real *seen; /* the weights that the batch used; NULL: nothing changes them before the row is made */
   const real *weights; /* the row's */
 };
 
@@ -90,7 +90,7 @@ static void tap(struct observer *w, struct program *p, enum point point, int lay
   if (point == POINT_BEFORE_UPDATE && s->seen) params_copy(all, &all->values, s->seen);
 }
 
-/* RMSNorm makes no x longer than sqrt(D). */
+/* After an RMSNorm |x| is at most sqrt(D). */
 static int block_reach(const struct observer *w, const struct logit_block *f, int worker, double *out,
                        struct error *e)
 {

@@ -1,4 +1,5 @@
-/* decode.c - the text through a cache, against the training form: who holds the weights decodes them (see decoded) */
+/* decode.c - the text decoded through a cache, compared to the training form; the owner of the weights decodes it
+   (see decoded) */
 #include "observe/observable.h"
 
 enum { DIFFERENCE, ROUNDINGS };
@@ -14,7 +15,7 @@ static const struct series series[] = {
                  "every weight makes"},
   {0}};
 
-/* What sees later tokens is not decoded one by one. */
+/* A mask with later tokens cannot be decoded one by one. */
 static int wanted(const struct observer *w, int i)
 {
   const long mask = w->model->options.mask;

@@ -1,6 +1,7 @@
-/* drive.c - what the step's update adds to the leading singular value of each head's bilinear form
+/* drive.c - change of the leading singular value of each head's bilinear form by the step's update
    With M = w_q^T w_k = sum sigma u v^T and the updates D (weights lose rate D), M changes to first order by
-   dM = -rate (D_q^T w_k + w_q^T D_k), and sigma_1 by u1^T dM v1: the norm of dM times its alignment. */
+     dM = -rate (D_q^T w_k + w_q^T D_k),
+   and sigma_1 by u1^T dM v1: the norm of dM times its alignment. */
 #include <math.h>
 
 #include "base/memory.h"

@@ -3,7 +3,8 @@
 #include <math.h>
 #include "observe/observable.h"
 
-/* Kurtosis is of x itself, its mean not taken away: 3 for a normal one, the number of entries where one is all. */
+/* Kurtosis of x itself, without subtracting its mean: 3 for a normal distribution, the number of entries if one
+   dominates. */
 #define OF(what, text) \
   {what "/max_abs", \
    PER_LAYER, \
@@ -56,7 +57,7 @@ static void record_share(struct observer *w, struct program *p, int layer, int t
                 *x = program_temporary(p, from->rows, from->cols, "entries"),
                 *square = program_temporary(p, from->rows, from->cols, "squares");
   double by = share / ((double)x->rows * (double)x->cols);
-  PROGRAM_CALL(p, copy, .y = x, .x = from); /* which may be columns of more */
+  PROGRAM_CALL(p, copy, .y = x, .x = from); /* it may be a view of some columns */
   PROGRAM_CALL(p, max_abs, .y = largest, .x = x);
   PROGRAM_CALL(p, maximum, .y = program_view(p, row, thing * NUMBERS + MAX_ABS, 1), .x = largest);
   add_squares(p, program_view(p, row, thing * NUMBERS + RMS, 1), x, by);
@@ -68,7 +69,7 @@ static void record_share(struct observer *w, struct program *p, int layer, int t
 static void tap(struct observer *w, struct program *p, enum point point, int layer, const struct flow *f)
 {
   if (point == POINT_STREAM) record_share(w, p, layer, STREAM, f->x, f->share);
-  if (point != POINT_SCORES || f->stage) return; /* keys of other ranks are theirs to tell */
+  if (point != POINT_SCORES || f->stage) return; /* keys of other ranks are recorded by those ranks */
   record_share(w, p, layer, QUERIES, f->q, f->share);
   record_share(w, p, layer, KEYS, f->k, f->share);
 }

@@ -1,10 +1,10 @@
-/* pairs.c - what only a pass over all pairs of positions knows: how many logits are large, and of what their largest is
-   made. Wanted through record.level and record.pairs. */
+/* pairs.c - statistics of all pairs of positions: the share of large logits, and the factors of the largest. Enabled
+   by record.level and record.pairs. */
 #include <math.h>
 #include "observe/observable.h"
 
-/* Columns of what attention_look sees, and of what has been seen: shares times pairs, pairs, of the largest pair three
-   numbers and its logit. */
+/* Columns of attention_look and of its sums: shares times pairs, pairs, three numbers of the largest pair and its
+   logit. */
 enum { SHARE, PAIRS, OF_LARGEST, COLUMNS = 5, LARGEST = COLUMNS, SEEN };
 enum { SHARE_ABOVE, PROBE_Q_NORM, PROBE_K_NORM, PROBE_COSINE };
 static const struct series series[] = {
@@ -24,7 +24,7 @@ static const struct series series[] = {
   {0}};
 
 struct pairs {
-  struct tensor *seen;  /* [L*H,SEEN]; NULL: no pass looks */
+  struct tensor *seen;  /* [L*H,SEEN]; NULL: not recorded on this axis */
   struct tensor *level; /* [1] */
 };
 

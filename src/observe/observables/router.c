@@ -1,4 +1,4 @@
-/* router.c - what the routers of experts have chosen */
+/* router.c - statistics of the routers' choices of experts */
 #include <math.h>
 #include "observe/observable.h"
 
@@ -34,8 +34,8 @@ static void put(struct observation *rows, int i, long place, double value)
   if (rows->row[i].width) rows->row[i].value[place] = (float)value;
 }
 
-/* One row of the tally's routes: E counts | entropy | moved | loss | largest. A token chooses so many experts that the
-   counts sum to as many a token. */
+/* One row of the tally's routes: E counts | entropy | moved | loss | largest. The counts sum to the tokens times the
+   active experts per token. */
 static void read_layer(const struct model *m, struct observation *rows, int layer, const real *row,
                        const real *bias)
 {

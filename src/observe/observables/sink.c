@@ -1,6 +1,7 @@
-/* sink.c - how much attention goes to the first position (attention sinks, arXiv 2309.17453), and what it carries
-   One more pass of attention over values that count: with columns 1, |v| and 1 where the position is the first of its
-   document, o is the weight on it, the weight times |v|, and the sum of all weights times |v|. */
+/* sink.c - the attention weight of the first position (attention sinks, arXiv 2309.17453), and its share of the
+   values
+   One more pass of attention, with values that measure: with columns 1, |v| and 1 where the position is the first of
+   its document, o is the weight on it, the weight times |v|, and the sum of all weights times |v|. */
 #include "observe/observable.h"
 
 enum { MASS, VALUE_SHARE };

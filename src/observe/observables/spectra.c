@@ -63,7 +63,7 @@ static int wanted(const struct observer *w, int i)
 
 /* --- the matrices --------------------------------------------------------------------------------------- */
 
-struct spectrum_job { /* one matrix whose spectrum is wanted */
+struct spectrum_job { /* one matrix to decompose */
   enum object object;
   struct param *param, *other; /* HEAD_FORM: w_q and w_k */
   long row, rows, other_row;
@@ -75,12 +75,12 @@ struct spectra_state {
   long jobs;
   struct host_spectra room;
   double **leading;         /* [workers] of [SPECTRA_LANES / 2] of rows + columns: weights' leading pairs */
-  struct observation *rows; /* being made */
+  struct observation *rows; /* the current rows */
 };
 
 static void add_job(struct spectra_state *s, struct spectrum_job job) { s->job[s->jobs++] = job; }
 
-/* Every expert's matrices by themselves. */
+/* Add every expert's matrices separately. */
 static void add_experts(struct spectra_state *s, const struct model *m, int layer)
 {
   static const struct {
@@ -159,7 +159,7 @@ static double align(const struct tensor *update, const real *values, const doubl
   return sum;
 }
 
-/* What is to be done for a job; 0: nothing, there was no update. */
+/* Set up the decomposition of a job. Returns 0 if there is nothing to do, because there was no update. */
 static int prepare(const struct observer *w, const struct spectrum_job *j, struct spectra_job *out)
 {
   const struct observation *rows = ((const struct spectra_state *)w->state)->rows;
@@ -175,7 +175,7 @@ static int prepare(const struct observer *w, const struct spectrum_job *j, struc
   return 1;
 }
 
-/* The spectra of a few matrices: a weight and its update are among the same ones. */
+/* The spectra of a few matrices; a weight and its update are in the same call. */
 static int some(const struct observer *w, long i, int worker, struct error *e)
 {
   const struct spectra_state *s = w->state;

@@ -118,7 +118,7 @@ static void number_symbols(struct data *data, struct text *text, long vocab)
 }
 
 /* --- the source --------------------------------------------------------------------------------------- */
-/* Everything that decides which tokens are drawn: the bytes, and how they are cut. */
+/* Hash of everything that determines the drawn tokens: the bytes, and how they are cut. */
 static uint64_t hash(const struct text *text, const struct data_options *o)
 {
   char cut[128];

@@ -1,16 +1,15 @@
 /* markov.c - a built-in, text-like source of exactly known entropy
-   Symbol s has `branches` possible successors, drawn once with Zipf-like frequencies. Which of them is
-   likely depends on one earlier symbol at a fixed distance:
+   Symbol s has `branches` possible successors, drawn once with Zipf-like frequencies. One earlier symbol at a fixed
+   distance determines which of them is likely:
 
      P(x[t] = next(s, j)) = p[(j + turn c) mod branches],    s = x[t-1], c = x[t-lag] mod classes,
      turn = floor(branches / classes),    p[r] proportional to (r+1)^-exponent
 
-   Every context has the same probabilities in another order, so the entropy rate is exactly
-   H = -sum p ln p, whatever the stationary distribution (of order `lag`, out of reach of power iteration).
-   Who sees only x[t-1] faces a mixture of `classes` orders and pays more: the difference is what an attention
-   head earns that looks back by exactly lag - 1. A row, or a packed document, starts from nothing: its first
-   symbol is drawn by frequency and does not count, the class before its start is 0; so H is the floor of
-   every target that counts. */
+   Every context has the same probabilities in another order. So the entropy rate is exactly H = -sum p ln p, for any
+   stationary distribution (of order `lag`, too large for power iteration). A model that only uses x[t-1] faces a
+   mixture of `classes` orders and has a higher loss. An attention head that looks back by exactly lag - 1 gains the
+   difference. A row, or a packed document, has no history: its first symbol is drawn by frequency and does not count,
+   and the class before its start is 0. So H is the floor of every target that counts. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +62,7 @@ static double power_law(double *cumulated, long n, double exponent)
   return entropy;
 }
 
-/* How many are not above: no branch, which nobody would foresee. */
+/* The number of entries that are not above `uniform`. Branchless, since branches would be unpredictable. */
 static long pick(const double *cumulated, long n, double uniform)
 {
   long i = 0;

@@ -35,7 +35,7 @@ static void fill_row(long keys, struct draw draw, const struct batch *out, long 
   uint64_t at = (uint64_t)b << 32;
   int key[128], value[128], seen[128] = {0};
   for (int i = 0; i < keys; i++) key[i] = i;
-  for (long i = 0; i < used; i++) { /* a shuffle's head: which keys, and what they stand for */
+  for (long i = 0; i < used; i++) { /* the head of a shuffle: the keys of the row, and their values */
     long pick = i + (long)draw_below(draw, at++, (uint64_t)(keys - i));
     int swap = key[i];
     key[i] = key[pick];
@@ -51,7 +51,7 @@ static void fill_row(long keys, struct draw draw, const struct batch *out, long 
       x[t + 1] = value[i];
       mask[t] = (float)seen[i];
     }
-    if (t + 1 < T) mask[t + 1] = 0; /* the next key cannot be known */
+    if (t + 1 < T) mask[t + 1] = 0; /* the next key is unpredictable */
     seen[i] = 1;
   }
 }

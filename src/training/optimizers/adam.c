@@ -11,8 +11,8 @@ static const struct option_row rows[] = {
 
 static const char *const states[] = {"m", "v", NULL};
 
-/* 1 - beta^t at the t-th update: what the moments lack that began at 0; of beta as the device has it, whose 1 - beta
-   is another one where beta is near 1. */
+/* 1 - beta^t at the t-th update: the bias correction of moments that start at 0. beta is rounded as on the device,
+   since 1 - beta changes much if beta is near 1. */
 double adam_correction(const void *beta, const struct step_scalars *now)
 {
   return 1 - same_pow((double)(real) * (const double *)beta, (double)now->step + 1);

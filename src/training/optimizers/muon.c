@@ -1,5 +1,5 @@
-/* muon.c - orthogonalised momentum for the hidden matrices (arXiv 2502.16982 sec. 2, after Keller Jordan)
-   M <- momentum M + G;  update = scale * orthogonalise(G + momentum M, or M without nesterov),
+/* muon.c - orthogonalized momentum for the hidden matrices (arXiv 2502.16982 sec. 2, after Keller Jordan)
+   M <- momentum M + G;  update = scale * orthogonalize(G + momentum M, or M without nesterov),
    scale = rms sqrt(max(rows, cols)), which makes the update's RMS `rms` whatever the shape.
    With per_head, every head's block of rows is a matrix of its own (GLM-5, arXiv 2602.15763, Muon Split); every
    expert's always is. */
@@ -44,7 +44,7 @@ static void resolve(void *options)
   if (o->ns_steps == 0 && o->coefficients < NS_SETS) o->ns_steps = ns_sets[o->coefficients].steps;
 }
 
-/* The factor on a matrix [out, in], but for the number rms. */
+/* The factor for a matrix [out, in], without rms. */
 static double scale_of(const struct muon_options *o, double out, double in)
 {
   switch (o->scale) {

@@ -1,7 +1,7 @@
 /* none.c - no update at all: the null experiment, and the template of a new optimizer
-   An optimizer is this file under another name, one row in list.am, and `record`: the calls from gradients (and
-   whatever state_names asks for) to updates. The shared code then does w <- w (1 - lr decay) - lr update.
-   Without `record` the tensors stay as they were drawn. */
+   A new optimizer is a copy of this file, one row in list.am, and `record`: the calls that turn gradients and the
+   states in state_names into updates. The shared code then does w <- w (1 - lr decay) - lr update. Without `record`
+   the tensors keep their initial values. */
 #include "training/optimizer.h"
 
 const struct optimizer optimizer_none = {

@@ -59,7 +59,7 @@ struct splice_job {
   struct tensor *adam; /* Adam's updates, as update.update lies */
 };
 
-/* A matrix has its own numbers whatever row of tensors it lies in. */
+/* A matrix gets the same random numbers in any row of tensors. */
 static void draw_gaussian(const struct splice_job *job, const struct param *p, long size, real *out)
 {
   struct draw draw = {job->update.seed, STREAM_OPTIMIZER, (uint64_t)numbers_scalars(job->numbers)->step};
@@ -74,8 +74,8 @@ static double power_of(const struct splice_job *job)
   return o->power + (o->power_end - o->power) * fmin(share, 1);
 }
 
-/* Singular values for the vectors of `from`. Where `from` has no rank left (below what rounding makes of 0), a
-   flat spectrum has none. */
+/* Singular values for the vectors of `from`. Directions of `from` that are zero up to rounding also get 0 in a flat
+   spectrum. */
 static void set_spectrum(const struct splice_job *job, const struct svd *adam, struct svd *from)
 {
   const struct spliced_options *o = &job->options;

@@ -1,9 +1,9 @@
 /* max_output_clip.c - rescale w_o where attention's output passed tau ("MaxOutput explosion -> clip W_o": the
    proposal of kexue.fm/archives/11126 to clip where it is unstable)
-   With S the largest |y w_o^T + b_o| of the layer in the step's forward pass, that is, of what attention adds
-   to the residual stream: where S > tau, w_o and b_o are multiplied by tau / S after the optimizer's step, and
-   the same y adds at most tau. S <= tau touches nothing; nor does an S that is not finite, which is an event.
-   The source gives no tau. Under sigma_reparam's own scale of w_o it could do nothing and is refused. */
+   S is the largest |y w_o^T + b_o| of the layer in the step's forward pass: the size of attention's contribution to
+   the residual stream. Where S > tau, w_o and b_o are multiplied by tau / S after the optimizer's step; the same y
+   then adds at most tau. S <= tau changes nothing; nor does an S that is not finite, which is an event. The source
+   does not give tau. Under sigma_reparam, which scales w_o itself, the clip would have no effect and is rejected. */
 #include "model/model.h"
 #include "training/clip.h"
 

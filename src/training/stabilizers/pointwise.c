@@ -1,6 +1,7 @@
-/* pointwise.c - attention without a softmax: each of the n keys that a row sees weighs relu(s)^2 / n by itself
-   (Hua et al., arXiv 2202.10447). For the question whether it is the softmax that makes logits grow (Wortsman et al.,
-   arXiv 2309.14322): a logit is s, before the square. */
+/* pointwise.c - attention without a softmax: each of a row's n visible keys has the weight relu(s)^2 / n,
+   independently of the others (Hua et al., arXiv 2202.10447)
+   It tests whether the softmax makes logits grow (Wortsman et al., arXiv 2309.14322). A logit is s, before the
+   square. */
 #include "model/stabilizer.h"
 
 static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)

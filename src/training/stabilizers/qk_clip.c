@@ -24,7 +24,7 @@
    momentum       keep: the optimizer's states stay (all known code); scale: its first moments of the rows
                   that are clipped shrink with them. Second moments stay.
    statistic      S is of the step's training batch (K2), or of the probe batch, the same in every step and
-                  run, with the weights before the update: one more forward pass a step */
+                  run, with the weights before the update: one more forward pass per step */
 #include "training/stabilizers/qk_clip.h"
 #include "model/model.h"
 #include "training/clip.h"
@@ -75,7 +75,7 @@ static int init(struct stabilizer_context *c, struct error *e)
   return STATUS_OK;
 }
 
-/* --- which heads go together ---------------------------------------------------------------------------- */
+/* --- heads that are clipped together ------------------------------------------------------------------------ */
 
 /* First head of the layer with the same rows. */
 static int first_with(const struct model *m, int layer, const struct logit_block *f)
@@ -146,14 +146,14 @@ struct qk_clip_factors qk_clip_factors(struct program *p, struct numbers *n, con
                               .gamma = program_temporary(p, 1, logit->rows, "gamma"),
                               .alpha = numbers_constant(n, o->alpha),
                               .rest = numbers_constant(n, 1 - o->alpha)};
-  /* One that is not finite keeps its layer from being clipped: the largest is then not finite. */
+  /* A value that is not finite prevents the clip of its layer: the largest is then not finite. */
   struct tensor *by = o->scope == QK_CLIP_LAYER ? over(p, &f, logit, REDUCE_MAX, NULL) : logit;
   PROGRAM_CALL(p, clip_factor, .y = f.gamma, .x = by, .limit = numbers_constant(n, o->tau));
   f.lowest = group ? over(p, &f, f.gamma, REDUCE_MIN, group) : f.gamma;
   return f;
 }
 
-/* What a head's own query rows take. */
+/* The factor of a head's own query rows. */
 static struct tensor *query_factor(struct program *p, const struct qk_clip_factors *f)
 {
   struct tensor *y;
@@ -171,7 +171,7 @@ static struct tensor *query_factor(struct program *p, const struct qk_clip_facto
   return y;
 }
 
-/* What the shared rotary key takes: once a layer, or from every head. */
+/* The factor of the shared rotary key: one per layer, or the product over heads. */
 static struct tensor *shared_rope_factor(struct program *p, const struct qk_clip_factors *f)
 {
   if (f->options->mla == QK_CLIP_EXACT) return NULL;
@@ -191,11 +191,11 @@ struct tensor *qk_clip_factor(struct program *p, const struct qk_clip_factors *f
   }
 }
 
-/* Of a head that is not finite: what its group's key does. */
+/* The factor of the heads' logits. For a head that is not finite it is that of its group's key. */
 void qk_clip_logit_scale(struct program *p, const struct qk_clip_factors *f, struct tensor *to)
 {
   const struct qk_clip *o = f->options;
-  if (f->group && o->gqa == QK_CLIP_COMPENSATED) { /* gamma to the bit: an own 1 is no clip */
+  if (f->group && o->gqa == QK_CLIP_COMPENSATED) { /* exactly gamma: 1 is not a clip */
     struct tensor *key = power(p, f->lowest, f->rest), *unless_finite = copy(p, key);
     PROGRAM_CALL(p, one_unless_finite, .y = unless_finite, .x = f->logit);
     PROGRAM_CALL(p, divide, .y = key, .x = unless_finite);
@@ -210,9 +210,9 @@ void qk_clip_logit_scale(struct program *p, const struct qk_clip_factors *f, str
   PROGRAM_CALL(p, one_unless_finite, .y = to, .x = f->logit);
 }
 
-/* --- the weights that take them --------------------------------------------------------------------------- */
+/* --- the weights to scale ----------------------------------------------------------------------------------- */
 
-/* Rows of one role, each once, and the head whose factor they take. */
+/* Rows of one role, each once, and the head that determines their factor. */
 static int rows_of(const struct model *m, enum role role, struct logit_block *out, int *head)
 {
   struct logit_block f[MAX_LOGIT_BLOCKS];

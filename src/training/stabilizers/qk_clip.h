@@ -12,7 +12,7 @@ struct qk_clip {
   long maximum, scope, gqa, mla, when, momentum, statistic;
 };
 
-/* All [1, L*H], but for the numbers [1]. */
+/* All are [1, L*H], except for the numbers [1]. */
 struct qk_clip_factors {
   const struct qk_clip *options;
   int heads;                     /* of a layer */
@@ -21,11 +21,11 @@ struct qk_clip_factors {
   struct tensor *gamma, *lowest; /* own factor; the smallest of the group */
   struct tensor *alpha, *rest;   /* alpha, 1 - alpha */
 };
-/* Record: gamma of every head; three numbers of the run. */
+/* Record: gamma of every head; takes three numbers of the run. */
 struct qk_clip_factors qk_clip_factors(struct program *, struct numbers *, const struct qk_clip *,
                                        struct tensor *logit, int heads, const int *group);
-/* Record: what rows of this role take, by head. NULL: they are not touched. */
+/* Record: the factors of the rows of this role, by head. NULL: the rows are not scaled. */
 struct tensor *qk_clip_factor(struct program *, const struct qk_clip_factors *, enum role);
-/* Record: what becomes of the heads' logits, [1, L*H]. */
+/* Record: the factors of the heads' logits, [1, L*H]. */
 void qk_clip_logit_scale(struct program *, const struct qk_clip_factors *, struct tensor *to);
 #endif

@@ -1,4 +1,4 @@
-/* qk_norm.c - normalise queries and keys before RoPE, so that the scale of w_q and w_k drops out
+/* qk_norm.c - normalize queries and keys before RoPE, so that the scale of w_q and w_k drops out
    rms       RMSNorm over every head, gains [Dh] shared by the heads (Gemma 3, Qwen 3); with mla over the
              content and the rotary part of every query and key, each with a gain of its own: that is
              QK-normed MLA, which decodes exactly from the latent cache and one 1/rms by head
@@ -75,7 +75,7 @@ static void unit_length(struct stabilizer_context *c, struct program *program, i
   }
 }
 
-/* From 1/sqrt(Dh) to 1/Dh: what is left of the two unit vectors' sqrt(Dh). */
+/* From 1/sqrt(Dh) to 1/Dh: divides by the remaining sqrt(Dh) of the two unit vectors. */
 static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)
 {
   (void)layer;

@@ -1,5 +1,5 @@
 /* qk_norm_partial.c - RMSNorm of all but the content keys: the part of QK-Norm that MLA decodes from its
-   latent cache with nothing kept beside it (kexue.fm/archives/11126); all of it, with one number a head, is
+   latent cache with nothing kept beside it (kexue.fm/archives/11126); all of it, with one number per head, is
    qk_norm
    The scale of qc, qr and kr drops out; kc, which absorbed decoding never forms, keeps its own, and logits
    grow with it. */

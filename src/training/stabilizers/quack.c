@@ -1,13 +1,12 @@
 /* quack.c - learning rates of queries and keys that bound the change of the logits (arXiv 2511.21377)
-   A step changes q.k by about |dW_q| |W_k| + |W_q| |dW_k|, so each factor's rate is divided by the size of what
-   it is multiplied with, relative to the start:
+   A step changes q.k by about |dW_q| |W_k| + |W_q| |dW_k|. So the rate of each factor is divided by the size of its
+   partner in the product, relative to the start:
 
      head h's w_q   rate * tau |W_k^0| / |W_k|          its w_k   rate * tau |W_q^0| / |W_q|
 
-   with Frobenius norms of the head's rows. What several heads share (a group's key, mla's rotary key) looks at
-   the largest among its heads. For mla (Alg. 2) w_qc goes with |w_dq| |w_kc| |w_dkv|, w_kc with
-   |w_dq| |w_qc| |w_dkv|, w_qr with |w_dq| |w_kr|, w_kr with |w_dq| |w_qr|; the latent projections keep
-   their rates. */
+   with Frobenius norms of the head's rows. Rows shared by several heads (a group's key, mla's rotary key) use the
+   largest among their heads. For mla (Alg. 2) w_qc goes with |w_dq| |w_kc| |w_dkv|, w_kc with |w_dq| |w_qc| |w_dkv|,
+   w_qr with |w_dq| |w_kr|, w_kr with |w_dq| |w_qr|; the latent projections keep their rates. */
 #include <stdio.h>
 #include "base/memory.h"
 #include "model/model.h"
@@ -28,7 +27,7 @@ static const struct series emits[] = {
    "factor on the learning rate of the head's (or its group's) key rows in this step", EVENT_NONE},
   {0}};
 
-/* One block of rows, once however many heads use it. */
+/* One block of rows, listed once even if several heads use it. */
 struct quack_entry {
   struct logit_block factor;
   int layer;
@@ -39,7 +38,7 @@ struct quack_state {
   struct tensor *rate; /* [1, count]: of this step */
 };
 
-/* Blocks of one layer, into `out` from `count` on; returns how many there are then. */
+/* Add the blocks of one layer to `out` from `count` on; returns the new count. */
 static int add_layer(const struct model *m, int layer, struct quack_entry *out, int count)
 {
   struct logit_block f[MAX_LOGIT_BLOCKS];
@@ -96,7 +95,7 @@ static int entry_of_role(const struct quack_state *s, const struct logit_block *
   BUG("a head without role %d or %d", (int)a, (int)b);
 }
 
-/* What the rows are multiplied with in this head. */
+/* The partner of these rows in this head's logits. */
 static int partner_in_head(const struct quack_state *s, enum role role, const struct logit_block *f,
                            int count)
 {
@@ -142,7 +141,7 @@ static void multiply_at(struct program *p, struct tensor *y, struct tensor *x, c
   PROGRAM_CALL(p, multiply, .y = y, .x = own);
 }
 
-/* Record for every entry the size of what it is multiplied with: the largest among the heads that use it. */
+/* Record the size of every entry's partner: the largest among the heads that use it. */
 static struct tensor *record_partner(struct stabilizer_context *c, struct program *p)
 {
   const struct model *m = c->model;

@@ -1,5 +1,5 @@
 /* sigma_reparam.c - weights that are used as gamma / sigma(W) W (sigmaReparam, Zhai et al., arXiv 2303.06296)
-   sigma = u^T W v is the spectral norm as far as one power iteration a step has found it, gamma a learned
+   sigma = u^T W v is the spectral norm as far as one power iteration per step has found it, gamma a learned
    scalar that starts at 1. Gradients flow through W and gamma, not through u and v.
    Adds to each weight blocks.{l}.NAME: NAME.sigma_gain [1], and the states NAME.sigma_u [rows], NAME.sigma_v
    [columns]. The weight itself, and every spectrum recorded of it, is W. */

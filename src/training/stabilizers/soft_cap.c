@@ -1,6 +1,6 @@
 /* soft_cap.c - cap tanh(s / cap) in place of the score s (Gemma 2, arXiv 2408.00118 sec. 2)
-   What enters the softmax stays within +-cap; the score before the cap may grow on, and is what is
-   recorded as the max logit. */
+   The input of the softmax stays within +-cap. The score before the cap may grow on; it is recorded as the max
+   logit. */
 #include "model/stabilizer.h"
 
 struct soft_cap {

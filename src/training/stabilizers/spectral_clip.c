@@ -96,8 +96,8 @@ static double size_of(const struct svd *s)
   return sqrt(squares);
 }
 
-/* A norm within the bound needs no look at the spectrum. A matrix that cannot be decomposed (it is not finite) is left
-   as it is: the run sees it. */
+/* A Frobenius norm within the bound needs no decomposition. A matrix that cannot be decomposed (it is not finite)
+   stays as it is; the run's finite test detects it. */
 static void clip_block(void *context, struct device *device, long i)
 {
   const struct by_svd *job = context;
@@ -142,7 +142,7 @@ static void record_block(struct program *p, const struct qk_block *b, struct ten
 {
   struct tensor *due = program_guard_of(p), *w = program_rows(p, &b->weight->value, b->row, b->rows);
   struct tensor *above = program_temporary(p, 1, 1, "above the bound");
-  program_guard(p, NULL); /* what a guard is made of is computed in any case */
+  program_guard(p, NULL); /* the inputs of a guard are computed in any case */
   PROGRAM_CALL(p, norm, .y = norm, .x = w);
   PROGRAM_CALL(p, greater_than, .y = above, .x = norm, .limit = numbers[0]);
   PROGRAM_CALL(p, multiply, .y = above, .x = due);

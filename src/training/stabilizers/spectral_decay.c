@@ -1,6 +1,6 @@
 /* spectral_decay.c - decay of the largest singular value alone (kexue.fm/archives/10648)
    After the step W <- W - lr strength sigma_1 u_1 v_1^T on the query and key weights, by tensor or by head:
-   the pair comes from a power iteration that goes on from the step before. */
+   the pair comes from a power iteration that continues from the previous step. */
 #include <stdio.h>
 #include "model/model.h"
 #include "training/spectral.h"

@@ -1,8 +1,8 @@
 /* spectral_sphere.c - weights keep one spectral norm, and a step has a size relative to it (arXiv 2601.08393 alg. 1)
    With R = c sqrt(rows/cols) of a matrix, or of a head's rows, and u the optimizer's update, of any size:
      Y = W - lr R sqrt(min(rows, cols)) u / |u|,   W <- R Y / sigma_1(Y)
-   For Muon's u = msign, whose singular values are 1, the step is lr R u: MuonSphere. The start is put on the sphere,
-   too. sigma_1 comes from a power iteration that goes on from the step before. */
+   All singular values of Muon's u = msign are 1, so its step is lr R u: MuonSphere. Initial weights are put on the
+   sphere, too. sigma_1 comes from a power iteration that continues from the previous step. */
 #include <math.h>
 #include <stdio.h>
 #include "model/model.h"
@@ -58,7 +58,8 @@ static int init(struct stabilizer_context *c, struct error *e)
   return STATUS_OK;
 }
 
-/* Record every block's radius, or the Frobenius norm of a matrix all of whose singular values are that. */
+/* Record every block's radius or, with `of_norm`, the Frobenius norm of a matrix with all singular values equal to
+   it. */
 static struct tensor *radii(struct stabilizer_context *c, struct program *p, int of_norm)
 {
   const struct sphere_state *s = c->state;
@@ -75,7 +76,7 @@ static struct tensor *radii(struct stabilizer_context *c, struct program *p, int
   return radius;
 }
 
-/* Record the way back to the sphere; returns by how much each block was off it, [1, count]. */
+/* Record the retraction to the sphere; returns each block's spectral norm before it, over the radius, [1, count]. */
 static struct tensor *retract(struct stabilizer_context *c, struct program *p)
 {
   const struct sphere_state *s = c->state;

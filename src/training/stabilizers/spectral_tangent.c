@@ -1,14 +1,14 @@
-/* spectral_tangent.c - steps that leave a weight's spectral norm as it is, to first order (arXiv 2601.08393 alg. 1)
+/* spectral_tangent.c - steps that keep a weight's spectral norm, to first order (arXiv 2601.08393 alg. 1)
    With M the optimizer's direction over its Frobenius norm, and T = u v^T of the leading singular pair of W:
-     direction <- Phi = msign(M + lambda T), as long as the direction was;  lambda: the root of
+     direction <- Phi = msign(M + lambda T), with the norm of the old direction;  lambda: the root of
      h(lambda) = <T, msign(M + lambda T)>, which never falls and beyond 2 |M|_* has the sign of lambda
-   So Phi is the largest <M, Phi> of all that have |Phi|_2 <= 1 and <T, Phi> = 0. On muon's momentum, with
-   spectral_sphere behind it, this is SSO; there lambda = 0 is MuonSphere.
+   So Phi maximizes <M, Phi> subject to |Phi|_2 <= 1 and <T, Phi> = 0. On muon's momentum, followed by
+   spectral_sphere, this is SSO; there lambda = 0 is MuonSphere.
 
-   With M = U S V^T and msign(X) = 2/pi int_0^inf (t^2 + X X^T)^-1 X dt, one decomposition tells h at every lambda:
+   With M = U S V^T and msign(X) = 2/pi int_0^inf (t^2 + X X^T)^-1 X dt, one decomposition gives h at every lambda:
      h = 2/pi int (B (1 + lambda B) + lambda P) / ((1 + lambda B)^2 + lambda^2 P) dt,   a = U^T u,  b = V^T v,
      B = sum a_i b_i s_i / (t^2 + s_i^2),  P = t^-2 (1 - sum a_i^2 s_i^2 / (t^2 + s_i^2)) (the same of b)
-   Where M + lambda T loses a rank at the root, as square matrices often do, h jumps over 0 and msign has one value on
+   If M + lambda T loses a rank at the root, as square matrices often do, h jumps over 0 and msign has one value on
    each side; Phi then lies between them. */
 #include <math.h>
 #include "base/memory.h"
@@ -108,8 +108,8 @@ static double root_of(const struct tangent_slope *h, double low, double high)
 
 /* --- the step ------------------------------------------------------------------------------------------- */
 
-/* From the spectrum of M + lambda T to that of Phi: 1, and where the rank is lost (below what rounding makes of 0) what
-   brings <T, Phi> nearest to 0. Returns that. */
+/* Turn the spectrum of M + lambda T into that of Phi: 1, and for a lost rank (singular values at rounding level) the
+   value that brings <T, Phi> nearest to 0. Returns <T, Phi>. */
 static double flatten(struct svd *x, const double *a, const double *b)
 {
   const double none = 0x1p-20 * x->sigma[0];

@@ -1,7 +1,8 @@
-/* ssmax.c - Scalable-Softmax: scores times s ln n, n the keys that the row sees, s learned by head (arXiv 2501.19399)
-   softmax((s ln n) z) does not flatten as n grows. The factor is a row's, so the queries take it. A logit is what
-   enters the softmax, so max logits, and QK-Clip's tau with them, have the factor in: with tau = 100 and n = 64 the
-   score q.k / sqrt(Dh) may be as large as 100 / (4.16 s). The first key of a document alone has ln 1 = 0. */
+/* ssmax.c - Scalable-Softmax: scores times s ln n, with n the number of the row's visible keys and s learned per head
+   (arXiv 2501.19399)
+   softmax((s ln n) z) does not flatten as n grows. The factor belongs to a row, so queries are scaled. A logit is the
+   input of the softmax, so max logits and QK-Clip's tau include the factor: with tau = 100 and n = 64 the score q.k /
+   sqrt(Dh) may be as large as 100 / (4.16 s). The first key of a document alone has ln 1 = 0. */
 #include "model/model.h"
 
 struct ssmax {
