@@ -46,7 +46,7 @@ const struct topic topics[] = {
    "maxlogit show --why runs/a.h5\n"
    "maxlogit show runs --where state!=diverged,blown-up",
    "doc/concepts.md"},
-  {"groups", "runs that are averaged: equal but for the seed, or with equal values of --by",
+  {"groups", "runs that differ only in their seed, or have equal values of --by",
    "Without --by, a group has the runs that differ only in train.seed. --by=KEYS\n"
    "groups runs by the values of these keys instead. A group is named after its\n"
    "kind (preset, or optimizer and stabilizers) and the keys in which groups differ.\n"

@@ -75,8 +75,8 @@ const struct option_row precision_rows[] = {
 
 enum { MOST_NAMES = 64 };
 
-static int no_plugin(const char *key, const char *what, const char *name, const char *const *names,
-                     size_t count, struct error *e)
+static int no_plugin(const char *key, const char *name, const char *const *names, size_t count,
+                     struct error *e)
 {
   char list[512] = "";
   for (size_t i = 0; i < count; i++) {
@@ -94,7 +94,7 @@ static int unknown_attention(const char *name, struct error *e)
   size_t count = 0;
   for (const struct attention *const *a = attentions; *a && count < MOST_NAMES; a++)
     names[count++] = (*a)->name;
-  return no_plugin("model.attention", "variant", name, names, count, e);
+  return no_plugin("model.attention", name, names, count, e);
 }
 
 static int unknown_ffn(const char *name, struct error *e)
@@ -102,7 +102,7 @@ static int unknown_ffn(const char *name, struct error *e)
   const char *names[MOST_NAMES];
   size_t count = 0;
   for (const struct ffn *const *f = ffns; *f && count < MOST_NAMES; f++) names[count++] = (*f)->name;
-  return no_plugin("model.ffn", "feed-forward block", name, names, count, e);
+  return no_plugin("model.ffn", name, names, count, e);
 }
 
 /* Keys of one mask are rejected with another. */
