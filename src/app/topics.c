@@ -23,7 +23,7 @@ const struct topic topics[] = {
    "\n"
    "  clip          QK-Clip scaled a head; the value is gamma\n"
    "  spike         the loss jumped (train.spike)\n"
-   "  nonfinite     a loss, gradient norm, logit or other recorded value is not finite\n"
+   "  nonfinite     a loss, gradient norm, logit or other value is not finite\n"
    "  nonconverged  an iteration of an update did not converge\n"
    "  checkpoint    the state was saved\n"
    "  resume        the run went on; rerun: it was repeated\n"
