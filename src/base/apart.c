@@ -28,7 +28,7 @@ static void limit(int resource, rlim_t value)
   setrlimit((__rlimit_resource_t)resource, &now);
 }
 
-/* Bytes of address space that this process has; 0: not known. */
+/* Bytes of address space of this process; 0: unknown. */
 static size_t address_space(void)
 {
   unsigned long pages = 0;
@@ -38,7 +38,8 @@ static size_t address_space(void)
   return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The clock counts, too: a lock that another thread of the parent held is never released here. */
+/* The wall clock is limited, too, because the child may wait forever for a lock that another thread of the parent
+   held. */
 static void set_limits(unsigned seconds, size_t bytes)
 {
   struct rusage used = {0};
@@ -49,7 +50,7 @@ static void set_limits(unsigned seconds, size_t bytes)
   if (MEMORY_MAPS && bytes && space && !__builtin_add_overflow(space, bytes, &most)) limit(RLIMIT_AS, most);
 }
 
-/* The parent's files and locks are not the child's to hold. */
+/* Close the parent's files, and with them its locks. */
 static void close_from(int first)
 {
 #ifdef SYS_close_range
@@ -59,7 +60,7 @@ static void close_from(int first)
   for (int fd = first; fd < (most > 0 && most < 4096 ? most : 4096); fd++) close(fd);
 }
 
-/* A crash ends the child, whatever handlers the parent has; an interrupt is left to the parent. */
+/* A crash ends the child, whatever handlers the parent has; the parent handles interrupts. */
 static void become_child(int channel)
 {
   static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXCPU};
@@ -73,7 +74,7 @@ static void become_child(int channel)
   limit(RLIMIT_CORE, 0);
 }
 
-/* 1 when all of it was read. */
+/* Returns 1 if all of it was read. */
 static int read_all(int in, void *data, size_t size)
 {
   size_t got = 0;
@@ -102,7 +103,7 @@ static void keep_absolute(const char *name)
     unsetenv(name);
 }
 
-/* Settings that change what gnuplot, Python or a shell do or print, by the beginning of their names. */
+/* Environment variables, by prefix, that change the behavior or output of gnuplot, Python or a shell. */
 static int is_personal(const char *setting)
 {
   static const char *const beginnings[] = {
@@ -119,7 +120,7 @@ static void clean_environment(void)
   for (char **at = environ; at && *at;) {
     char *name = memory_text(*at);
     name[strcspn(name, "=")] = '\0';
-    if (!strchr(*at, '=') || !is_personal(*at) || unsetenv(name)) at++; /* one without = cannot be unset */
+    if (!strchr(*at, '=') || !is_personal(*at) || unsetenv(name)) at++; /* cannot unset one without = */
     memory_free(name);
   }
   keep_absolute("PATH");
@@ -234,7 +235,7 @@ static void serve(void (*work)(int, void *))
 {
   static char reply[WORKER_REPLY];
   struct pollfd channel = {.fd = CHANNEL, .events = POLLIN};
-  for (int wait = -1; poll(&channel, 1, wait) > 0; wait = IDLE_MS) { /* the first request comes for certain */
+  for (int wait = -1; poll(&channel, 1, wait) > 0; wait = IDLE_MS) { /* the first request always comes */
     struct apart_request r;
     int fd = receive_file(CHANNEL, &r);
     if (fd < 0) break;
@@ -248,7 +249,7 @@ static void serve(void (*work)(int, void *))
   _exit(0);
 }
 
-/* A grandchild: no signal and no status of it ever reach the program. */
+/* Start a grandchild, so that the program gets neither its signals nor its status. */
 static int start(struct worker *w)
 {
   int ends[2], state;
@@ -274,13 +275,13 @@ static void stop(struct worker *w)
   w->owner = 0;
 }
 
-/* A worker that has ended for want of work is found out by asking it: the second one is new. */
+/* An idle worker may have ended. This shows only when a request fails; then a new worker is started. */
 int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *reply, size_t size)
 {
   struct apart_request r = {bytes, size, seconds};
   REQUIRE(size <= WORKER_REPLY);
   for (int is_new = 0; !is_new;) {
-    if (w->owner != getpid()) stop(w); /* forked: the worker is the parent's */
+    if (w->owner != getpid()) stop(w); /* after a fork the worker belongs to the parent */
     is_new = !w->owner;
     if (is_new && !start(w)) return 0;
     if (send_file(w->socket, &r, fd) && read_all(w->socket, reply, size)) return 1;

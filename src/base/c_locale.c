@@ -9,7 +9,7 @@ locale_t c_locale_enter(void)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, make);
-  return uselocale(c_locale); /* without memory for one: no change */
+  return uselocale(c_locale); /* no memory for a locale: no change */
 }
 
 void c_locale_leave(const locale_t *before) { uselocale(*before); }

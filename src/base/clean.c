@@ -1,15 +1,14 @@
-/* clean.c - texts of other people made fit for terminals, tables and pages; the GPU's plug-in has it, too */
+/* clean.c - cleans texts from outside for terminals, tables and pages; also part of the GPU plug-in */
 #include <string.h>
 #include "base/text.h"
 
-/* The bytes of the letter that begins here, 0 if it is not UTF-8 (RFC 3629), -1 if `end` cuts it off. */
+/* The bytes of the UTF-8 character that begins here (RFC 3629); 0 if it is not UTF-8, -1 if `end` cuts it off. */
 static int letter_length(const unsigned char *at, const unsigned char *end)
 {
   int length = *at < 0x80 ? 1 : *at < 0xC2 ? 0 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : *at < 0xF5 ? 4 : 0;
   for (int i = 1; i < length; i++) {
     int least = 0x80,
-        most =
-          0xBF; /* of the second byte: no letter longer than it needs to be, no surrogate, none too large */
+        most = 0xBF; /* of the second byte: rejects overlong forms, surrogates and too large code points */
     if (i == 1 && *at == 0xE0) least = 0xA0;
     if (i == 1 && *at == 0xF0) least = 0x90;
     if (i == 1 && *at == 0xED) most = 0x9F;
@@ -20,13 +19,13 @@ static int letter_length(const unsigned char *at, const unsigned char *end)
   return length;
 }
 
-/* Whether a terminal or a browser may take this letter for an order: to end a line, to write elsewhere or backwards. */
+/* Is this a character that a terminal or browser may execute: a line end, cursor control, or a change of direction? */
 static int is_control(const unsigned char *letter, int length)
 {
   const unsigned char *u = letter;
   if (length == 1) return *u < 0x20 || *u == 0x7F;
   if (length == 2) return (*u == 0xC2 && u[1] < 0xA0) || (*u == 0xD8 && u[1] == 0x9C); /* C1; U+061C */
-  if (length == 3 && *u == 0xEF) return u[1] == 0xBF && u[2] >= 0xBE; /* U+FFFE and F: no letters of XML */
+  if (length == 3 && *u == 0xEF) return u[1] == 0xBF && u[2] >= 0xBE; /* U+FFFE and F: not XML characters */
   if (length != 3 || *u != 0xE2) return 0;
   if (u[1] == 0x80)
     return u[2] == 0x8E || u[2] == 0x8F || (u[2] >= 0xA8 && u[2] <= 0xAE); /* U+200E, F; U+2028 to E */
@@ -40,7 +39,7 @@ size_t text_clean(char *text, size_t room, const char *keep)
   const unsigned char *from = out, *end = out + strnlen(text, room - 1);
   while (from < end) {
     int length = letter_length(from, end);
-    if (length < 0) break; /* the text was cut within its last letter */
+    if (length < 0) break; /* the text was cut within its last character */
     if (!length || (is_control(from, length) && !strchr(keep, *from))) {
       *out++ = '?';
       from += length ? length : 1;

@@ -1,4 +1,4 @@
-/* clock.h - time; nothing that reaches /series may come from here */
+/* clock.h - time; values in /series must not depend on it */
 #ifndef MAXLOGIT_BASE_CLOCK_H
 #define MAXLOGIT_BASE_CLOCK_H
 double clock_seconds(void);       /* monotonic */

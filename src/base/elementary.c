@@ -1,6 +1,6 @@
 /* elementary.c - exp, log, powers, circles by their series
-   Arguments are brought near 0 first. ln 2 in two parts, the first of 32 bits so that its multiples by exponents are
-   exact (Cody and Waite, Software Manual for the Elementary Functions, 1980, ch. 5 and 6). */
+   Arguments are first reduced to values near 0. ln 2 has two parts, the first of 32 bits, so that its multiples by
+   exponents are exact (Cody and Waite, Software Manual for the Elementary Functions, 1980, ch. 5 and 6). */
 #include "base/elementary.h"
 #include <math.h>
 #include <stdint.h>
@@ -33,8 +33,8 @@ double same_exp(double x)
 }
 
 /* x = 2^n m, 1/sqrt 2 <= m < sqrt 2; f = m - 1, s = f / (2 + f):
-   ln m = 2 (s + s^3/3 + s^5/5 + ...) = f - (f^2/2 - s (f^2/2 + R)), R = 2 s^2/3 + 2 s^4/5 + ... + 2 s^22/23, the first
-   form's s f being taken apart so that what is rounded is small (as fdlibm's e_log.c) */
+   ln m = 2 (s + s^3/3 + s^5/5 + ...) = f - (f^2/2 - s (f^2/2 + R)), R = 2 s^2/3 + 2 s^4/5 + ... + 2 s^22/23. The term s
+   f of the first form is split, so that the rounded terms are small (as in fdlibm's e_log.c). */
 double same_log(double x)
 {
   if (!(x > 0)) return x == 0 ? -INFINITY : NAN;
@@ -45,7 +45,7 @@ double same_log(double x)
   memcpy(&bits, &x, sizeof bits);
   n += (int)(bits >> 52) - 1023;
   bits = (bits & 0xfffffffffffff) | (uint64_t)1023 << 52;
-  const int above = bits > 0x3ff6a09e667f3bcd; /* the root of 2; not a branch, which nobody could foresee */
+  const int above = bits > 0x3ff6a09e667f3bcd; /* the root of 2; not a branch, which would be unpredictable */
   bits -= (uint64_t)above << 52;
   n += above;
   double m;

@@ -1,4 +1,4 @@
-/* error.c - messages that travel up, and messages for people */
+/* error.c - errors as return values, and messages on standard error */
 #include "base/error.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 #include "base/text.h"
 
-/* A text of somebody else in a message, as a file's name, can neither steer a terminal nor look like a message of its
-   own: where a message goes on in another line, that one is indented. */
+/* A text from outside in a message, for example a file's name, must not control a terminal or look like a separate
+   message. So further lines of a message must be indented, and other line ends become blanks. */
 static void make_message(char *text, size_t room)
 {
   size_t length = strlen(text);
@@ -63,7 +63,7 @@ void bug(const char *file, int line, const char *format, ...)
 static int (*taker)(const char *line);
 void messages_to(int (*take)(const char *line)) { taker = take; }
 
-/* One write, so that lines of several processes do not mix. */
+/* Uses one write, so that lines of several processes do not mix. */
 static void say(const char *prefix, const char *format, va_list arguments)
 {
   char line[4096];

@@ -1,4 +1,4 @@
-/* error.h - errors as values that travel up, and messages for people */
+/* error.h - errors as return values, and messages on standard error */
 #ifndef MAXLOGIT_BASE_ERROR_H
 #define MAXLOGIT_BASE_ERROR_H
 
@@ -11,17 +11,16 @@ enum status {
   STATUS_STOPPED = 75  /* stopped early by a signal or a time limit; resume continues */
 };
 
-/* One error: where, what, what is allowed. The first writer wins; callers pass it up. */
+/* One error: place, problem, allowed values. The first error is kept. */
 struct error {
   int status;
   char text[2048];
 };
 
-/* Store a message and return `status`, so that `return error_set(e, ...)` reads well.
-   `e` may be NULL. */
+/* Store a message and return `status`, so that `return error_set(e, ...)` is possible. `e` may be NULL. */
 int error_set(struct error *e, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Put "prefix: " before the message (a file, a place). Returns e->status; STATUS_FAIL where `e` is NULL. */
+/* Put "prefix: " before the message (a file, a place). Returns e->status; STATUS_FAIL if `e` is NULL. */
 int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A programming error: print file and line, abort. */
@@ -33,8 +32,8 @@ void bug(const char *file, int line, const char *format, ...)
     if (!(condition)) BUG("%s is false", #condition); \
   } while (0)
 
-/* A line on standard error: "maxlogit: ..." / "maxlogit: warning: ...". */
-/* Whoever takes these lines first: says whether they are to be written, too. NULL: nobody. */
+/* Print a line on standard error: "maxlogit: ..." or "maxlogit: warning: ...". */
+/* Install a message hook. If it returns 0 the line is not printed. NULL removes the hook. */
 void messages_to(int (*take)(const char *line));
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warning(const char *format, ...) __attribute__((format(printf, 1, 2)));

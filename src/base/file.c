@@ -1,4 +1,4 @@
-/* file.c - the calls that reach the disk */
+/* file.c - the system calls that reach the disk */
 #include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "base/memory.h"
 
-/* --- the calls, each of which can be made to fail ------------------------------------------------------ */
+/* --- system calls with fault injection --------------------------------------------------------------- */
 
 enum call { CALL_OPEN, CALL_WRITE, CALL_FSYNC, CALL_RENAME, CALL_CUT, CALL_OTHER };
 enum fault { FAULT_NONE, FAULT_ERROR, FAULT_SHORT };
@@ -23,7 +23,7 @@ enum fault { FAULT_NONE, FAULT_ERROR, FAULT_SHORT };
 static atomic_long call_count;
 static atomic_int fault_done;
 
-/* What MAXLOGIT_FAULT wants of this call; errno is set for FAULT_ERROR. */
+/* The fault that MAXLOGIT_FAULT sets for this call; errno is set for FAULT_ERROR. */
 static enum fault fault_now(enum call call)
 {
   long number = atomic_fetch_add(&call_count, 1) + 1, k = 0;
@@ -101,7 +101,7 @@ static int write_all(int fd, const char *data, size_t length)
 /* --- folders ------------------------------------------------------------------------------------------- */
 
 /* A folder that others can write to may become a link at any moment. So a path is walked once, from open folder to open
-   folder; then files are opened, renamed and removed by their names in the folder that was reached. */
+   folder. Files are then opened, renamed and removed by name in the open folder. */
 
 enum { MOST_LINKS = 40, PATH_ROOM = 8192 };
 
@@ -111,7 +111,7 @@ static const char *name_in(const char *path)
   return slash ? slash + 1 : path;
 }
 
-/* A file system that cannot sync folders says EINVAL. */
+/* Ignores EINVAL, which a file system returns if it cannot sync folders. */
 static int sync_folder(int folder)
 {
   int fd = openat(folder, ".", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -127,7 +127,8 @@ static int is_own_link(const struct stat *info)
   return S_ISLNK(info->st_mode) && (info->st_uid == geteuid() || !info->st_uid);
 }
 
-/* Another user's link leads to whatever that user likes, unless only the folder's owner can put it there. */
+/* A link of another user may lead anywhere. It is trusted only if its owner also owns the folder, and no other user can
+   write there. */
 static int is_trusted_link(const struct stat *info, int folder)
 {
   struct stat holder;
@@ -135,7 +136,7 @@ static int is_trusted_link(const struct stat *info, int folder)
   return !fstat(folder, &holder) && holder.st_uid == info->st_uid && !(holder.st_mode & 022);
 }
 
-/* Where the link leads that is open as fd; "": not known. */
+/* The target of the link that is open as fd; "": unknown. */
 static const char *read_link(int fd, char target[4096])
 {
   ssize_t length = readlinkat(fd, "", target, 4095);
@@ -143,7 +144,7 @@ static const char *read_link(int fd, char target[4096])
   return target;
 }
 
-/* One folder further; -1 with errno. `target` is not empty where a link is there that may be followed. */
+/* Open a subfolder; -1 with errno. If the name is a link that may be followed, `target` is set. */
 static int step_into(int folder, const char *name, int how, int is_last, char target[4096])
 {
   const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -163,7 +164,7 @@ static int step_into(int folder, const char *name, int how, int is_last, char ta
   return -1;
 }
 
-/* Opens the folder whose path is the first *length bytes of `path`. -1 with errno; *length then ends behind the folder
+/* Open the folder with the path of the first *length bytes of `path`. -1 with errno; *length then ends after the folder
    that could not be reached. */
 static int walk(const char *path, size_t *length, int how)
 {
@@ -193,7 +194,7 @@ static int walk(const char *path, size_t *length, int how)
   return at;
 }
 
-/* The folder that holds `path`, where `what` is to be done. -1, with an error and errno. */
+/* Open the folder of `path` for an action, which the error message names. -1, with an error and errno. */
 static int folder_of(const char *path, const char *what, struct error *e)
 {
   size_t length = (size_t)(name_in(path) - path);
@@ -212,7 +213,7 @@ static int folder_of(const char *path, const char *what, struct error *e)
 
 static int open_folder(const char *path, size_t length, int how, struct error *e)
 {
-  if (how & FOLDER_MAKE && !strncmp(path, "~/", 2)) { /* whoever removes that folder may remove another one */
+  if (how & FOLDER_MAKE && !strncmp(path, "~/", 2)) { /* a later `rm -r ~` could remove the home folder */
     error_set(e, STATUS_USAGE, "%s: the shell has left ~ as it is, which would be a folder; write $HOME",
               path);
     return -1;
@@ -296,7 +297,7 @@ const char *file_resolve(const char *path, char out[4096])
     memcpy(out, longer, (size_t)length + 1);
     found = out;
   }
-  return access(found, F_OK) ? path : found; /* the text behind a link of /proc is not a path */
+  return access(found, F_OK) ? path : found; /* the link text in /proc is not a path */
 }
 
 void file_keep_private(const char *path)
@@ -314,7 +315,7 @@ struct lock {
   char *path;
 };
 
-/* Is this the file that is open as fd? Another process may have renamed or removed that one. */
+/* Is this the file that is open as fd? Another process may have renamed or removed it. */
 static int is_same_file(int fd, int folder, const char *name)
 {
   struct stat open_file, named;
@@ -328,11 +329,11 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
-/* The new file replaces one that is there: with its mode, owner and extended attributes. If its owner or group
-   cannot be kept, the new file loses the rights of that owner or group, so that no other user gains access. */
+/* The new file gets mode, owner and extended attributes of the file that it replaces. If owner or group cannot be kept,
+   the new file loses their rights, so that no other user gains access. */
 static void keep_attributes(int fd, int folder, const char *name)
 {
-  enum { LONGEST = 1 << 16 }; /* of a list and of a value, on Linux */
+  enum { LONGEST = 1 << 16 }; /* limits of Linux for the list and for a value */
   struct stat old, new;
   if (fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
   mode_t mode = old.st_mode & 07777;
@@ -346,27 +347,27 @@ static void keep_attributes(int fd, int folder, const char *name)
   for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
     ssize_t size = fgetxattr(from, names + at, value, LONGEST);
     if (size >= 0 && fsetxattr(fd, names + at, value, (size_t)size, 0))
-      continue; /* not one that can be set here */
+      continue; /* this attribute cannot be set here */
   }
   if (from >= 0) close(from);
   memory_free(names);
   fchmod(fd, mode);
 }
 
-/* A file on its way to its name; both folders are open. */
+/* A pending rename; both folders are open. */
 struct file_move {
   int from_folder, to_folder;
   const char *from, *to, *path; /* path: of `to`, for messages */
 };
 
-/* file_publish of what is open as fd, which stays open: a lock on it lasts until the file has its name. */
+/* file_publish for a file that is open as fd. It stays open, so that a lock on it lasts until the rename is done. */
 static int publish(int fd, const struct file_move *p, const struct lock *held, struct error *e)
 {
   int status = STATUS_OK;
   keep_attributes(fd, p->to_folder, p->to);
   if (call_fsync(fd))
     status = fail(e, "sync", p->path);
-  else if (held && lock_was_taken(held, e)) /* now: to sync may have taken long */
+  else if (held && lock_was_taken(held, e)) /* checked here, because the sync may take long */
     status = e->status;
   else if (call_rename(p->from_folder, p->from, p->to_folder, p->to))
     status = fail(e, "write", p->path);
@@ -394,8 +395,8 @@ int file_publish(const char *temporary, const char *path, struct error *e)
   return status;
 }
 
-/* The temporary file of `path` is PATH.XXXXXXXX.tmp: of the first SLOTS numbers one, so that a killed writer's file is
-   found again; where all of these are in use, a random one. */
+/* The temporary file of `path` is PATH.XXXXXXXX.tmp. It has one of the first SLOTS numbers, so that a killed writer's
+   file can be found, or a random number if these are in use. */
 enum { SLOTS = 4, TEMPORARY_END = 13, NAME_ROOM = 4096 };
 
 static void temporary_name(char out[NAME_ROOM], const char *name, int number)
@@ -406,7 +407,7 @@ static void temporary_name(char out[NAME_ROOM], const char *name, int number)
   snprintf(out, NAME_ROOM, "%.4000s.%08x.tmp", name, (unsigned)word);
 }
 
-/* A killed writer's file: regular, of this user, and not locked. Its writer holds a lock on a file that is in use. */
+/* Remove a killed writer's file: regular, of this user, and not locked. A live writer holds a lock on its file. */
 static void remove_left(int folder, const char *name)
 {
   struct stat info;
@@ -414,12 +415,12 @@ static void remove_left(int folder, const char *name)
   if (fd < 0) return;
   if (!fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
       !flock(fd, LOCK_EX | LOCK_NB) &&
-      is_same_file(fd, folder, name)) /* it may have got its name meanwhile */
+      is_same_file(fd, folder, name)) /* otherwise it was renamed in the meantime */
     unlinkat(folder, name, 0);
   close(fd);
 }
 
-/* A new file. Until its lock is taken, another writer may remove it as a killed writer's. */
+/* Create a temporary file. Until it is locked, another writer may remove it as a killed writer's file. */
 static int open_temporary(char name[NAME_ROOM], int folder, const char *to, mode_t mode)
 {
   for (int tries = 0; tries < 100; tries++) {
@@ -428,15 +429,15 @@ static int open_temporary(char name[NAME_ROOM], int folder, const char *to, mode
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return -1;
     int failed;
-    do failed = flock(fd, LOCK_EX); /* another may look for a moment whether it is a killed writer's */
+    do failed = flock(fd, LOCK_EX); /* another writer may hold it for a moment, in remove_left */
     while (failed && errno == EINTR);
-    if (is_same_file(fd, folder, name)) return fd; /* where locks cannot be had, all go on */
+    if (is_same_file(fd, folder, name)) return fd; /* without locks on this file system, continue */
     close(fd);
   }
   return -1;
 }
 
-/* file_write_held, into a folder that is open. */
+/* file_write_held, into an open folder. */
 static int write_in(int folder, const char *path, const void *data, size_t length, const struct lock *held,
                     struct error *e)
 {
@@ -456,7 +457,7 @@ static int write_in(int folder, const char *path, const void *data, size_t lengt
     unlinkat(folder, temporary, 0);
   } else
     status = publish(fd, &(struct file_move){folder, folder, temporary, name, path}, held, e);
-  close(fd); /* all of it has been synced: nothing is left to fail */
+  close(fd); /* cannot fail: all of it has been synced */
   for (int i = 0; i < SLOTS; i++) {
     temporary_name(left, name, i);
     remove_left(folder, left);
@@ -486,7 +487,7 @@ int file_write_held(const char *path, const void *data, size_t length, const str
   return status;
 }
 
-/* A descriptor of this process that the user has named: from a shell's <(...), for instance. */
+/* Does the path name a descriptor of this process, for example from a shell's <(...)? */
 static int is_descriptor(const char *path)
 {
   return !strcmp(path, "/dev/stdin") || !strncmp(path, "/dev/fd/", 8) || !strncmp(path, "/proc/self/fd/", 14);
@@ -525,7 +526,7 @@ int file_open_plain(const char *path, struct error *e)
   return open_to_read(AT_FDCWD, path, O_NOFOLLOW, path, e);
 }
 
-/* All that can be read from fd, which is closed. */
+/* Read everything from fd and close it. */
 static int read_whole(int fd, const char *path, char **text, size_t *length, struct error *e)
 {
   if (fd < 0) return STATUS_USAGE;
@@ -607,8 +608,9 @@ struct append {
   char *path;
 };
 
-/* Opens, or makes, a file whose name others can foresee, in a folder that others may write to: a regular file of this
-   user (or of the folder's owner: some file systems give all files one) with one name. -1, with an error, otherwise. */
+/* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
+   one name, owned by this user or the folder's owner (some file systems give all files one owner). -1, with an error,
+   otherwise. */
 static int open_own(const char *path, int flags, const char *what, struct stat *info, struct error *e)
 {
   struct stat folder_info;
@@ -650,7 +652,7 @@ int append_write(struct append *a, const void *data, size_t length, struct error
 {
   if (write_all(a->fd, data, length)) {
     int status = fail(e, "write", a->path);
-    if (ftruncate(a->fd, (off_t)a->length)) /* what was there stays whole */
+    if (ftruncate(a->fd, (off_t)a->length)) /* undo a partial write */
       warning("%s may end in half a line", a->path);
     return status;
   }
@@ -711,7 +713,7 @@ struct lock *lock_take(const char *path, struct error *e)
 
 void lock_write(struct lock *lock, const char *text)
 {
-  ssize_t length = (ssize_t)strlen(text); /* never empty between: first the new text, then its end */
+  ssize_t length = (ssize_t)strlen(text); /* never empty: the new text, then the cut */
   if (pwrite(lock->fd, text, (size_t)length, 0) == length && ftruncate(lock->fd, length)) return;
 }
 

@@ -1,4 +1,4 @@
-/* limits.c - what this process may use */
+/* limits.c - resource limits of this process */
 #include "base/limits.h"
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { LENGTH = 4096 };
 
-/* The text behind `word` in a file's first line that begins with it; 0: there is none. */
+/* Find the first line of a file that begins with `word`, and copy its rest; 0: there is none. */
 static int line_in(const char *path, const char *word, char out[256])
 {
   FILE *f = fopen(path, "r");
@@ -24,10 +24,10 @@ static double number_in(const char *folder, const char *name, const char *word)
 {
   char path[2 * LENGTH], line[256];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  return line_in(path, word, line) ? strtod(line, NULL) : 0; /* "max" is none */
+  return line_in(path, word, line) ? strtod(line, NULL) : 0; /* "max" means no limit */
 }
 
-/* Whether a list with commas has a word. */
+/* Does a comma-separated list contain a word? */
 static int lists(const char *list, const char *word)
 {
   for (size_t n; *list; list += n + (list[n] == ',')) {
@@ -39,7 +39,7 @@ static int lists(const char *list, const char *word)
 
 typedef void group_reader(const char *folder, const char *group, void *to);
 
-/* The folder of this process's control group that has a controller, and those of all groups around it. */
+/* Visit the folder of this process's control group for a controller, and those of all enclosing groups. */
 static void each_group(const char *root, const char *controller, group_reader *read, void *to)
 {
   char line[LENGTH], path[2 * LENGTH];

@@ -1,4 +1,4 @@
-/* markup.c - texts on their way into HTML, and words on their way into a shell */
+/* markup.c - escapes texts for HTML, shells and tables */
 #include "base/markup.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void add_escaped(struct buffer *b, const char *text)
   memory_free(clean);
 }
 
-/* One conversion, as it stands in the format, with its argument. */
+/* Add one conversion of the format, with its argument. */
 static void add_conversion(struct buffer *b, const char *conversion, va_list *arguments)
 {
   size_t length = strlen(conversion);

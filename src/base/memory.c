@@ -1,4 +1,4 @@
-/* memory.c - allocation with one place for failure */
+/* memory.c - memory allocation with a single failure path */
 #include "base/memory.h"
 #include <malloc.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static _Noreturn void out_of_memory(size_t count, size_t size)
   message("out of memory: %.3f GiB more wanted; %s %.1f GiB; free on this machine: %.1f. A run's memory "
           "grows with model.width, model.layers, model.context, model.vocab and train.batch",
           wanted / 0x1p30, limit.by, limit.bytes / 0x1p30, memory_free_now() / 0x1p30);
-  /* no clean-up: it could want memory, and files on disk are whole at any instant */
+  /* no clean-up: it could need memory, and files on disk are always complete */
   _exit(wanted > limit.bytes ? STATUS_USAGE : STATUS_FAIL);
 }
 
@@ -45,7 +45,7 @@ void *memory_new(size_t count, size_t size)
   size_t bytes;
   if (call_fails() || __builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - ALIGNMENT)
     out_of_memory(count, size);
-  if (MEMORY_MAPS || !bytes) /* sanitizers are to see the first byte behind what was asked for */
+  if (MEMORY_MAPS || !bytes) /* not under sanitizers: they must detect the next byte's use */
     bytes = bytes ? (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
   void *mapped = pages_map(bytes), *memory = mapped;
   if (!mapped && posix_memalign(&memory, ALIGNMENT, bytes)) out_of_memory(count, size);

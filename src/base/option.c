@@ -1,4 +1,4 @@
-/* option.c - text to field and back */
+/* option.c - converts text to option fields and back */
 #include "base/option.h"
 #include <errno.h>
 #include <limits.h>
@@ -96,13 +96,13 @@ static int parse_int(const struct option_row *row, long *value, const char *text
   char *end;
   errno = 0;
   long n = strtol(text, &end, 10);
-  if (end == text || *end) { /* 1e4 is a whole number too */
+  if (end == text || *end) { /* 1e4 is also a whole number */
     double x;
     int status = parse_real(row, &x, text, "whole number", e);
     if (status) return status;
     if (x != floor(x) || fabs(x) > 0x1p53) return not_a(row, "whole number", text, e);
     if (x < (double)LONG_MIN || x > (double)LONG_MAX)
-      return out_of_range(row, text, e); /* where long has 32 bits */
+      return out_of_range(row, text, e); /* long may have 32 bits */
     n = (long)x;
   } else if (errno == ERANGE || (double)n < row->min || (double)n > row->max)
     return out_of_range(row, text, e);

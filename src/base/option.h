@@ -1,5 +1,4 @@
-/* option.h - one row per option: parsing, help, range errors, HDF5 attributes, sweep axes and the run
-   id all come from it */
+/* option.h - one row per option, for parsing, help, range errors, HDF5 attributes, sweep axes and the run id */
 #ifndef MAXLOGIT_BASE_OPTION_H
 #define MAXLOGIT_BASE_OPTION_H
 #include <stddef.h>
@@ -15,17 +14,17 @@ enum option_type {
 
 enum {                     /* flags */
        OPTION_FREE = 1,    /* cannot change the numbers: not in the run id, may change on resume */
-       OPTION_EXTEND = 2,  /* may change on resume under the rule its owner checks (train.steps) */
+       OPTION_EXTEND = 2,  /* may change on resume under a rule that its owner checks (train.steps) */
        OPTION_LIST = 4,    /* text: a list joined by + */
-       OPTION_CONTENT = 8, /* text: names a source whose content counts in the run id, not its name */
-       /* Programs of a step are recorded once and may serve many runs at a time: is the option a mere number in them,
-          or does it decide about calls, shapes and constants? A real is a number unless said otherwise, everything
-          else is structure. */
+       OPTION_CONTENT = 8, /* text: names a source; the run id has its content instead of its name */
+       /* The programs of a step are recorded once and may serve many runs at a time. Is the option only a number in
+          them, or does it determine calls, shapes and constants? A real is a number unless flagged otherwise,
+          everything else is structure. */
        OPTION_NUMBER = 16,
        OPTION_STRUCTURE = 32,
-       OPTION_OFF = 64,       /* a real whose 0 means off: whether it is 0 is structure */
-       OPTION_LATER = 128,    /* came when runs were kept already: at its default it is not in the run id */
-       OPTION_THRESHOLD = 256 /* a max logit at which the plug-in acts: drawn in figures */
+       OPTION_OFF = 64,       /* a real with 0 for off: zero or not is structure */
+       OPTION_LATER = 128,    /* added when run files already existed: its default is not in the run id */
+       OPTION_THRESHOLD = 256 /* a max logit at which the plug-in acts: figures show it */
 };
 
 struct option_row {
@@ -36,7 +35,7 @@ struct option_row {
   double min, max;            /* numbers: inclusive range */
   const char *const *choices; /* NULL-terminated */
   const char *unit;           /* "1" if none */
-  const char *help;           /* one line: what it is; never repeats name, default or range */
+  const char *help;           /* one line: its meaning, without name, default and range */
   unsigned flags;
 };
 
@@ -65,16 +64,16 @@ struct option_row {
     NULL, OPTION_INT, 0, NULL, 0, 0, NULL, NULL, NULL, 0 \
   }
 
-/* Parse `text` into the row's field of `base`; a text value points at `text`, which must live on.
-   The message says what is allowed, not where: the caller adds the place. */
+/* Parse `text` into the row's field of `base`. A text value points to `text`, which must outlive it. The message has
+   the allowed values; the caller adds the place. */
 int option_parse(const struct option_row *, void *base, const char *text, struct error *);
-/* The field as text that parses back to the same value. */
+/* Format the field as text that parses back to the same value. */
 void option_format(const struct option_row *, const void *base, char *out, size_t room);
-/* What may stand there, for people: "1 to 64", "mha, gqa, mla", "a list joined by +". */
+/* The allowed values for messages: "1 to 64", "mha, gqa, mla", "a list joined by +". */
 void option_allowed(const struct option_row *, char *out, size_t room);
-/* May runs that differ in it share their programs? See OPTION_NUMBER. */
+/* Can runs with different values share their programs? See OPTION_NUMBER. */
 int option_is_number(const struct option_row *);
-/* Every field to its default. */
+/* Set every field to its default. */
 void option_defaults(const struct option_row *rows, void *base);
 
 #endif

@@ -5,9 +5,9 @@
 
 enum { LARGE_PAGE = 1 << 21 };
 
-/* Right before a mapped block, which begins a large page. */
+/* Stored right before a mapped block, which begins a large page. */
 struct mapping {
-  struct mapping *self; /* no block of malloc has its own address there */
+  struct mapping *self; /* a malloc block does not have its own address there */
   char *from;
   size_t length, bytes;
 };
@@ -34,7 +34,7 @@ void *pages_map(size_t bytes)
   char *memory = from + 2 * (size_t)LARGE_PAGE - (uintptr_t)from % LARGE_PAGE;
   struct mapping *m = (struct mapping *)(void *)memory - 1;
   *m = (struct mapping){m, from, length, bytes};
-#ifdef MADV_HUGEPAGE /* fewer addresses to look up; a wish that may be refused */
+#ifdef MADV_HUGEPAGE /* fewer TLB misses; the kernel may refuse */
   madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;

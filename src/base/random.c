@@ -1,4 +1,4 @@
-/* random.c - Philox4x32-10 and what is drawn from it */
+/* random.c - Philox4x32-10 and draws from it */
 #include "base/random.h"
 #include <math.h>
 #include "base/elementary.h"

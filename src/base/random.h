@@ -5,13 +5,13 @@
 #define MAXLOGIT_BASE_RANDOM_H
 #include <stdint.h>
 
-/* Who draws. Append only: the numbers are part of a run's identity. */
+/* Streams of draws. Append only: the numbers are part of a run's identity. */
 enum stream {
   STREAM_INIT = 1,       /* step = index of the parameter */
   STREAM_TRAIN_DATA = 2, /* step = training step */
   STREAM_VAL_DATA = 3,
   STREAM_PROBE_DATA = 4,
-  STREAM_SOURCE = 5, /* what a data source draws once: its tables */
+  STREAM_SOURCE = 5, /* tables that a data source draws once */
   STREAM_OPTIMIZER = 6,
   STREAM_SPECTRA = 7,
   STREAM_TEST = 8,
@@ -30,7 +30,7 @@ struct draw {
 
 uint32_t draw_u32(struct draw, uint64_t index);
 double draw_uniform(struct draw, uint64_t index); /* [0, 1), 32 random bits */
-/* Every second of these, n from index on, which is a multiple of 4: two of a block at once. */
+/* Every second draw, n of them, from index on, which must be a multiple of 4: two per block. */
 void draw_uniforms(struct draw, uint64_t index, long n, double *out);
 uint64_t draw_below(struct draw, uint64_t index, uint64_t n); /* [0, n) */
 double draw_normal(struct draw, uint64_t index);              /* mean 0, variance 1; Box-Muller */

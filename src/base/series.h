@@ -1,4 +1,4 @@
-/* series.h - what is recorded, said once: name, unit, shape, meaning */
+/* series.h - definition of recorded series: name, unit, shape, meaning */
 #ifndef MAXLOGIT_BASE_SERIES_H
 #define MAXLOGIT_BASE_SERIES_H
 
@@ -13,7 +13,7 @@ enum series_shape {
 /* Step axes: series on one axis are written at the same steps. */
 enum series_axis { AXIS_STEP, AXIS_SPECTRA, AXIS_VAL, AXIS_PROBE, AXIS_COUNT };
 
-/* What a value of a series can be the sign of: an event of this kind. */
+/* The event that values of a series indicate. */
 enum series_event {
   EVENT_NONE,
   EVENT_CLIP,     /* below 1: "clip" */
@@ -30,6 +30,6 @@ struct series {
   enum series_event event;
 };
 
-/* Most axes behind the step, of a series that no trainer knows. */
+/* The maximal number of axes after the step, for a series of another program. */
 enum { FREE_AXES = 2 };
 #endif

@@ -15,7 +15,7 @@ struct terminal_size terminal_size(int fd)
 
 void status_line(const char *const *parts)
 {
-  int room = terminal_size(STDERR_FILENO).columns - 1; /* in the last column some terminals wrap */
+  int room = terminal_size(STDERR_FILENO).columns - 1; /* some terminals wrap in the last column */
   status_line_clear();
   for (int i = 0; parts[i] && room > 0; i++) {
     int length = (int)strlen(parts[i]) + (i ? 2 : 0);

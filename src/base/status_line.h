@@ -4,12 +4,12 @@
 struct terminal_size {
   int columns, rows;
 };
-/* Asked anew by each call, since windows change; 80 x 24 where nothing is known. */
+/* Queried by each call, because windows change; 80 x 24 if unknown. */
 struct terminal_size terminal_size(int fd);
-/* Parts from left to right, NULL behind the last, two spaces between them. From the first that does not fit on they are
-   left out, and a first one that is too long is cut: the line never wraps. */
+/* Print parts from left to right, with two spaces between them; NULL ends the parts. Parts from the first that does not
+   fit are omitted, and a first part that is too long is cut: the line never wraps. */
 void status_line(const char *const *parts);
 void status_line_clear(void);
-/* "0:07", "12:34", "1:02:03", "3 d 04:05"; "?" where it is not finite. */
+/* "0:07", "12:34", "1:02:03", "3 d 04:05"; "?" if not finite. */
 void duration_text(char out[32], double seconds);
 #endif

@@ -17,7 +17,7 @@ void buffer_add(struct buffer *b, const char *format, ...)
   int wanted = vsnprintf(left ? b->text + b->length : NULL, left, format, arguments);
   va_end(arguments);
   REQUIRE(wanted >= 0);
-  if ((size_t)wanted >= left) { /* again, where there is room */
+  if ((size_t)wanted >= left) { /* again, with enough room */
     size_t room = b->length + (size_t)wanted + 1;
     room += room / 2;
     b->text = memory_grow(b->text, b->length, room, 1);
@@ -80,8 +80,8 @@ enum { WORD = 64 };
 static int smaller(int a, int b) { return a < b ? a : b; }
 static int is_same(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
-/* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbours; case costs nothing. More than
-   `most` may come out as anything above it: where a whole row is, no later one is below. */
+/* Optimal string alignment: insertions, deletions, substitutions, swaps of neighbors; case is ignored. A result above
+   `most` is only a lower bound, because the search ends when a whole row is above it. */
 static int distance(const char *a, const char *b, int most)
 {
   int m = (int)strlen(a), n = (int)strlen(b), row[3][WORD + 1];
@@ -102,7 +102,7 @@ static int distance(const char *a, const char *b, int most)
   return above[n];
 }
 
-/* The symbols that occur, as bits; capitals are as small letters, and some others share one. */
+/* The symbols of a text, as bits; upper and lower case share one, as do some others. */
 static unsigned symbols_of(const char *text)
 {
   unsigned seen = 0;
@@ -121,7 +121,7 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
     if (other > WORD) continue;
     int longer = length > other ? length : other;
     int most = (longer + 2) / 4;                 /* one letter of two, two of six, three of ten */
-    if (abs(length - other) > most) continue;    /* as far apart as that at least */
+    if (abs(length - other) > most) continue;    /* a lower bound of the distance */
     unsigned others = symbols_of(candidates[i]); /* each symbol that only one of them has is a change */
     if (__builtin_popcount(own & ~others) > most || __builtin_popcount(others & ~own) > most) continue;
     int d = distance(word, candidates[i], most);
@@ -130,7 +130,7 @@ const char *text_nearest(const char *word, const char *const *candidates, size_t
   return best;
 }
 
-/* The shortest text that reads back as this value; of two that are as short, the one without an exponent. */
+/* The shortest text that reads back as this value; of two equally short ones, the one without an exponent. */
 void text_number(double value, char out[32])
 {
   char text[32];
@@ -140,7 +140,7 @@ void text_number(double value, char out[32])
     if (strtod(out, NULL) == value) break;
   }
   if (digits == 17) snprintf(out, 32, isnan(value) ? "nan" : "%.17g", value);
-  /* more digits change nothing but the form: 2e+01 with one, 20 with two */
+  /* more digits change only the form: 2e+01 with one, 20 with two */
   const char *exponent = strchr(out, 'e');
   long more = exponent ? strtol(exponent + 1, NULL, 10) + 1 : 0;
   if (more <= digits || more > 17) return;

@@ -1,8 +1,9 @@
-/* thread.c - a pool of threads over fixed pieces of work
-   Of every job each thread has a share, pieces that lie side by side: the same rows of one job after another, which are
-   in its caches then. One atomic word a thread holds the number of the job and how many pieces of that share nobody has
-   taken yet. Whoever counts it down by one owns a piece, of its own share first; a job with pieces left cannot have
-   ended, so a worker that comes late finds either a live job or nothing: nobody waits for sleepers. */
+/* thread.c - a pool of threads for a fixed division of work
+   For each job every thread has a share of adjacent pieces. These are the same rows in successive jobs, so they are in
+   the thread's caches. One atomic word per thread holds the number of the job and the number of pieces of its share
+   that are not claimed yet. A thread that decrements it owns a piece; it begins with its own share. A job with
+   unclaimed pieces cannot have ended, so a late worker finds either a live job or nothing, and no thread waits for a
+   sleeping one. */
 #include "base/thread.h"
 #include <pthread.h>
 #include <sched.h>
@@ -15,19 +16,19 @@
 
 typedef void piece_fn(void *context, long piece, int worker);
 
-/* What threads write, and what others wait for, each on a line of its own. */
+/* Each variable that other threads poll has its own cache line. */
 struct pool_member {
-  _Alignas(64) _Atomic uint64_t ticket; /* number of the job << 32 | pieces of its share not yet taken */
-  _Alignas(64) atomic_long finished;    /* pieces that it has run, of all jobs */
+  _Alignas(64) _Atomic uint64_t ticket; /* number of the job << 32 | pieces of its share not yet claimed */
+  _Alignas(64) atomic_long finished;    /* pieces that this thread has run, of all jobs */
   _Alignas(64) struct pool *pool;
   int worker;
   pthread_t thread;
-  uint64_t seen; /* the last job that it looked at */
+  uint64_t seen; /* number of the last job it worked on */
 };
 
 struct pool {
-  _Alignas(64) _Atomic uint64_t job; /* its number */
-  _Atomic(piece_fn *) fn;            /* it may change only when no piece is left */
+  _Alignas(64) _Atomic uint64_t job; /* number of the job */
+  _Atomic(piece_fn *) fn;            /* changes only when no piece is left */
   _Atomic(void *) context;
   atomic_long pieces;
   _Alignas(64) atomic_int sleepers; /* workers asleep */
@@ -40,7 +41,7 @@ struct pool {
   pthread_cond_t wake, finished;
 };
 
-static _Thread_local const struct pool_member *self; /* set while inside a piece */
+static _Thread_local const struct pool_member *self; /* set during a piece */
 
 static void relax(void)
 {
@@ -51,7 +52,7 @@ static void relax(void)
 #endif
 }
 
-/* Spin until ready(member) or until patience ends; was it ready? */
+/* Spin until ready(member) or a timeout; returns whether it was ready. */
 static int spin(const struct pool_member *m, int (*ready)(const struct pool_member *))
 {
   if (ready(m)) return 1;
@@ -75,13 +76,13 @@ static int all_finished(const struct pool_member *m)
   return finished == p->ordered;
 }
 
-/* Where the share of a thread begins; the caller, who is there first, has the largest. */
+/* The start of a thread's share. The caller starts first, so it has the largest share. */
 static long share_at(const struct pool *p, long pieces, int thread)
 {
   return (pieces * thread + p->threads - 1) / p->threads;
 }
 
-/* Take pieces of a share until none is left; how many. */
+/* Run pieces of a share until none is left; returns their number. */
 static long take_share(struct pool *p, int of, int worker)
 {
   struct pool_member *owner = &p->members[of];
@@ -97,7 +98,7 @@ static long take_share(struct pool *p, int of, int worker)
   return taken;
 }
 
-/* Its own share, then what others have left. */
+/* Run the own share, then the rest of other shares. */
 static void take_part(struct pool *p, struct pool_member *m)
 {
   long taken = 0;
@@ -134,7 +135,7 @@ static void *work(void *argument)
 void *thread_affinity(size_t *bytes)
 {
   for (size_t cpus = 1024; cpus <= 1 << 20;
-       cpus *= 2) { /* too few for this machine is an error of the call */
+       cpus *= 2) { /* a set that is too small for this machine gives an error */
     cpu_set_t *set = CPU_ALLOC(cpus);
     *bytes = CPU_ALLOC_SIZE(cpus);
     if (set && sched_getaffinity(0, *bytes, set) == 0) return set;
@@ -162,7 +163,7 @@ struct pool *pool_new(int threads)
   pthread_cond_init(&p->wake, NULL);
   pthread_cond_init(&p->finished, NULL);
   for (int i = 0; i < threads; i++) p->members[i] = (struct pool_member){.pool = p, .worker = i};
-  /* a system that gives fewer threads gives the same numbers, later */
+  /* with fewer threads the results are the same, only later */
   for (p->threads = 1; p->threads < threads; p->threads++) {
     struct pool_member *m = &p->members[p->threads];
     if (pthread_create(&m->thread, NULL, work, m) != 0) break;
@@ -194,7 +195,7 @@ int pool_threads(const struct pool *p) { return p->threads; }
 
 void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
 {
-  const struct pool_member *outer = self; /* of another pool: then this one is of one thread */
+  const struct pool_member *outer = self; /* if it belongs to another pool, this pool must have one thread */
   int inside = outer && outer->pool == p;
   REQUIRE(!outer || inside || p->threads == 1);
   if (outer || p->threads == 1 || pieces <= 1) {
@@ -224,7 +225,7 @@ void parallel_for(struct pool *p, long pieces, piece_fn *fn, void *context)
   pthread_mutex_unlock(&p->lock);
 }
 
-/* --- threads of their own ---------------------------------------------------------------------------------- */
+/* --- threads without a pool -------------------------------------------------------------------------------- */
 
 struct pool_task {
   void (*fn)(void *context, int thread);

@@ -12,12 +12,12 @@
 #include "comm/launcher.h"
 #include "comm/transfer.h"
 
-enum { SAID = 4096 }; /* bytes of lines that are kept */
+enum { SAID = 4096 }; /* bytes of message lines that are kept */
 
-/* What all know of each. */
+/* Data that all ranks have about each rank. */
 struct rank_place {
   char host[64];
-  uint64_t cores; /* a hash of those that it may run on */
+  uint64_t cores; /* a hash of the cores that it may run on */
 };
 
 static struct {
@@ -25,9 +25,9 @@ static struct {
   const struct comm_module *module; /* NULL: one rank */
   struct rank_place *place;
   char library[256];
-  unsigned parts; /* a bit for each group that is open; bit 0: all */
+  unsigned parts; /* a bit for each open group; bit 0: all ranks */
   double patience, sent;
-  char *said; /* lines, on rank 0 those that it has told, else those that it has not */
+  char *said; /* lines: on rank 0 those already printed, on others those not yet printed */
   size_t said_bytes;
 } world = {.patience = 600, .parts = 1};
 
@@ -59,8 +59,8 @@ static void name_here(char *out, size_t room)
   out[room - 1] = 0;
 }
 
-/* Nobody can be asked while MPI begins or ends; what is known of a rank that is stuck is what this host's processes
-   show. */
+/* MPI cannot report a silent rank while it begins or ends. A stuck rank is known only from the processes of this
+   host. */
 static void late(void)
 {
   char host[64];
@@ -77,7 +77,8 @@ static void late(void)
             launcher_rank(), ranks, host, world.patience);
 }
 
-/* Around what waits for others within MPI. The first ones tell first, who end all with them. */
+/* Limit the time of MPI calls that wait for other ranks. Lower ranks time out first and report, because the first
+   report ends all ranks. */
 static void limit_begin(void)
 {
   const int rank = launcher_rank();
@@ -89,9 +90,9 @@ static void limit_end(void)
   if (!launcher_is_simulated()) guard_end();
 }
 
-enum { TO_ABORT = 10 }; /* seconds that MPI has to end all */
+enum { TO_ABORT = 10 }; /* seconds for MPI_Abort */
 
-/* Libraries end by exit(), whose handlers must not come here again. */
+/* A library may end the process by exit(); its handlers must not come here again. */
 static void end_all(void)
 {
   const struct comm_module *m = world.module;
@@ -101,7 +102,7 @@ static void end_all(void)
   _exit(STATUS_FAIL);
 }
 
-/* A process that ends by itself must not leave the others waiting. */
+/* A process that exits must not leave the others waiting. */
 static void at_exit(void)
 {
   if (!world.module) return;
@@ -117,7 +118,7 @@ void comm_lacks(char *out, size_t room)
   if (m && !*world.library) m->library(world.library, sizeof world.library);
 }
 
-/* Rank 0 says what it says; the others keep it for it (comm_tell). */
+/* The message hook: rank 0 prints the line, the others store it for comm_tell. */
 static int hear(const char *line)
 {
   size_t n = strlen(line) + 1;
@@ -178,7 +179,7 @@ struct comm *comm_world(struct error *e)
   const struct comm_module *m = launcher_module(e);
   if (!m) {
     error_prefix(e, "a launcher has started %d ranks", ranks);
-    if (launcher_rank()) { /* one of them tells; a launcher may end all when the first has ended */
+    if (launcher_rank()) { /* only rank 0 reports; a launcher may end all when one has ended */
       *e->text = 0;
       sleep(2);
     }
@@ -205,13 +206,13 @@ struct comm *comm_world(struct error *e)
   for (int i = 0; i < ranks; i++) world.comm.of_all[i] = i;
   struct rank_place own = place_here();
   comm_gather(&world.comm, &own, world.place, sizeof own);
-  /* what results go to is rank 0's, and so are lines of messages */
+  /* only rank 0 prints results and messages */
   if (c.rank && !freopen("/dev/null", "w", stdout)) fclose(stdout);
   messages_to(hear);
   return &world.comm;
 }
 
-/* What a rank says as it is to be split from others: which part it wants, which numbers of groups it has in use. */
+/* Data that ranks exchange for a split: the requested part, and the group numbers in use. */
 struct wish {
   int color;
   unsigned parts;
@@ -255,7 +256,7 @@ void comm_free(struct comm *c)
 
 /* --- messages --------------------------------------------------------------------------------------------------- */
 
-/* Of a rank that has never been heard of, what the launcher tells. */
+/* The host of a rank; the launcher's information if the rank has never sent its name. */
 static const char *host_of(const struct comm *c, int rank, char *here, size_t room)
 {
   if (*comm_host(c, rank)) return comm_host(c, rank);
@@ -279,7 +280,7 @@ static void lost(const struct comm *c, enum transfer_end end, int rank)
       message("rank %d of %d on %s: a message between ranks has failed", world.comm.rank, world.comm.ranks,
               host_of(&world.comm, world.comm.rank, here, sizeof here));
   } else if (!c->is_apart) {
-    sleep(5); /* another one tells */
+    sleep(5); /* another rank reports */
   }
   fflush(NULL);
   while (c->is_apart) pause();
@@ -331,7 +332,7 @@ void comm_pass(const struct comm *c, int distance, const void *send, void *recei
                   &(struct parcel){from, receive, bytes}, 1);
 }
 
-/* In rounds whose blocks double, from the ranks behind (Bruck); block i is that of rank + i, until all are there. */
+/* Bruck's all-gather: in rounds of doubling size, from the following ranks; block i is that of rank + i. */
 void comm_gather(const struct comm *c, const void *own, void *all, size_t bytes)
 {
   size_t ranks = (size_t)c->ranks, rank = (size_t)c->rank, have = 1;
@@ -354,7 +355,7 @@ struct said {
   char text[sizeof((struct error *)0)->text];
 };
 
-/* The texts of those that failed: one for all, or each with its rank. */
+/* Join the error texts: one text if all ranks have the same, else each with its rank. */
 static void join_texts(const struct comm *c, struct error *e, const struct said *all)
 {
   struct buffer text = {0};
@@ -371,7 +372,7 @@ static void join_texts(const struct comm *c, struct error *e, const struct said 
       buffer_add(&text, "%srank %d on %.64s: %s", text.length ? "\n" : "", comm_number(c, i), comm_host(c, i),
                  all[i].text);
   *e = (struct error){0};
-  if (c->rank == 0) { /* each is a line already, and stays one */
+  if (c->rank == 0) { /* each text is a line, and stays one */
     snprintf(e->text, sizeof e->text, "%s", same && first ? first : text.length ? text.text : "");
     text_clean(e->text, sizeof e->text, "\n");
   }
@@ -387,7 +388,7 @@ int comm_agree(struct comm *c, unsigned *flags, struct error *e)
     if (!e->status) *e = (struct error){.status = c->status};
     return c->status;
   }
-  for (int d = 1; d < c->ranks; d *= 2) { /* twice the same does no harm */
+  for (int d = 1; d < c->ranks; d *= 2) { /* repeated values do no harm to a maximum */
     unsigned other[2];
     comm_pass(c, d, own, other, sizeof own);
     if (other[0] > own[0]) own[0] = other[0];
@@ -404,11 +405,11 @@ int comm_agree(struct comm *c, unsigned *flags, struct error *e)
   return e->status;
 }
 
-/* All is said before MPI is left: a rank that has left with an error has the launcher end the others. */
+/* Print all messages before MPI is left: if a rank leaves with an error, the launcher ends the others. */
 int comm_end(int status, struct error *e)
 {
   if (world.module) comm_agree(&world.comm, NULL, e), comm_tell();
-  for (char *line = e->text, *end; *e->text && line; line = end) { /* of several ranks one each */
+  for (char *line = e->text, *end; *e->text && line; line = end) { /* one line per rank */
     end = strchr(line, '\n');
     while (end && end[1] == ' ') end = strchr(end + 1, '\n'); /* one message in several lines */
     if (end) *end++ = 0;

@@ -21,7 +21,7 @@ static void *watch(void *unused)
     if (pthread_cond_timedwait(&guard.ends, &guard.lock, &guard.limit)) break;
   if (!guard.is_over) {
     if (guard.late) guard.late();
-    _exit(STATUS_FAIL); /* no handlers: what they wait for may be what the call holds */
+    _exit(STATUS_FAIL); /* no exit handlers: they may wait for a lock of the stuck call */
   }
   pthread_mutex_unlock(&guard.lock);
   return NULL;
@@ -29,7 +29,7 @@ static void *watch(void *unused)
 
 void guard_begin(double seconds, void (*late)(void))
 {
-  guard_end(); /* of a call that has not come back, but ends the process */
+  guard_end(); /* ends the limit of a call that did not return, but ends the process */
   pthread_condattr_t steady;
   pthread_condattr_init(&steady);
   pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);

@@ -14,7 +14,7 @@ static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PM
 
 static int number_of(const char *text) { return (int)strtol(text, NULL, 10); }
 
-/* The first of these that the environment has. */
+/* The value of the first of these variables that is set. */
 static int number_named(const char *const *name, int otherwise)
 {
   while (*name && !getenv(*name)) name++;
@@ -23,7 +23,7 @@ static int number_named(const char *const *name, int otherwise)
 
 int launcher_ranks(void)
 {
-  /* Open MPI; MPICH and other PMI; SimGrid; srun, whose steps may also have their tasks for other reasons */
+  /* Open MPI; MPICH and other PMI; SimGrid; srun, which may also start tasks that are not ranks */
   static const char *const named[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SMPI_GLOBAL_SIZE", NULL};
   const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
   return number_named(named, tasks && getenv("PMIX_RANK") ? number_of(tasks) : 1);
@@ -35,7 +35,7 @@ int launcher_is_simulated(void) { return getenv("SMPI_GLOBAL_SIZE") != NULL; }
 
 /* --- the others on this host -------------------------------------------------------------------------------------- */
 
-/* Which rank the process was started as, by the name that launcher_rank takes; -1: none. */
+/* The rank of a process, from the variables of launcher_rank; -1: none. */
 static int rank_of(int pid)
 {
   char path[64], *entry = NULL;
@@ -53,7 +53,7 @@ static int rank_of(int pid)
   return rank;
 }
 
-/* Its state, a letter of ps; its parent. */
+/* The state of a process, as a letter of ps, and its parent. */
 static char state_of(int pid, int *parent)
 {
   char path[64], text[512], state = 0;
@@ -67,14 +67,15 @@ static char state_of(int pid, int *parent)
   return state;
 }
 
-/* How many ranks the launcher has started here; 0: it does not say. */
+/* The number of ranks that the launcher has started on this host; 0: unknown. */
 static int number_here(void)
 {
   static const char *const named[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
   return number_named(named, 0);
 }
 
-/* [ranks]: the state of each that the same launcher has started on this host, else 0; for free. NULL: no memory. */
+/* [ranks]: the state of each rank that the same launcher has started on this host, else 0; the caller calls free. NULL:
+   no memory. */
 static char *states_here(int ranks)
 {
   char *state = calloc((size_t)ranks, 1);
@@ -111,7 +112,7 @@ int launcher_stuck(void)
   return stuck;
 }
 
-/* Beside the program, as in the folder where it was built; else where it was installed. */
+/* The module is beside the program, as in a build folder, or else in the installation folder. */
 static void module_path(char *out, size_t room)
 {
   char program[4096];
@@ -124,7 +125,7 @@ static void module_path(char *out, size_t room)
   snprintf(out, room, "%s/%s", PKGLIBDIR, module_name);
 }
 
-/* Where the program itself was linked with the module (a simulation of ranks), it is there already. */
+/* If the program itself was linked with the module (simulated ranks), no file is needed. */
 extern comm_module_entry maxlogit_mpi __attribute__((weak));
 
 static comm_module_entry *find(struct error *e)
@@ -144,7 +145,7 @@ static comm_module_entry *find(struct error *e)
       return NULL;
     }
   }
-  /* its library opens more by itself, which want its names */
+  /* the MPI library opens further libraries, which need its symbols */
   void *library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
   comm_module_entry *entry = NULL;
   if (library) *(void **)&entry = dlsym(library, COMM_MODULE_ENTRY);

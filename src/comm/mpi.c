@@ -1,5 +1,6 @@
 /* mpi.c - the module maxlogit_mpi.so: ranks by MPI (Open MPI, MPICH; MPI 3.1)
-   Nothing here blocks without a limit, all waiting is by tests; but MPI's beginning and end, which comm.c limits. */
+   Nothing blocks without a limit, because all waiting is by MPI_Test; except MPI's start and end, which comm.c
+   limits. */
 #include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
@@ -9,15 +10,15 @@
 #include "comm/module.h"
 #include "comm/transfer.h"
 
-/* A group: some of those of one communicator, told apart by tags, since making a communicator waits for all of its
-   ranks without a limit. Of its tags some are channels, others calls: who is there (CALL), all are to stop (STOP).
-   MPI promises tags to 32767. */
+/* A group: some ranks of one communicator. Groups differ by tags, because creating a communicator waits for all of its
+   ranks without a limit. Most tags are channels; two are for the roll call (CALL) and for stopping (STOP). MPI
+   guarantees tags up to 32767. */
 struct mpi_group {
   MPI_Comm comm;
   int *member; /* [ranks] in the communicator */
   int rank, ranks, tag;
   struct mpi_group *called;
-  double looked; /* when this rank last looked whether somebody calls */
+  double looked; /* time of the last check for a roll call */
 };
 enum { TAGS = 1024, CALL = 1022, STOP = 1023 };
 _Static_assert((int)COMM_CHANNELS < CALL && COMM_PARTS * TAGS <= 32768,
@@ -66,8 +67,8 @@ static void *open_world(int *rank, int *ranks, char *why, size_t room)
     snprintf(why, room, "MPI_Init failed");
     return NULL;
   }
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* copies have it, too */
-  if (there) MPI_Comm_dup(MPI_COMM_WORLD, &comm);             /* its tags are others' */
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* copies inherit it */
+  if (there) MPI_Comm_dup(MPI_COMM_WORLD, &comm);             /* separates its tags from the caller's */
   MPI_Comm_rank(comm, rank);
   MPI_Comm_size(comm, ranks);
   struct mpi_group *all = group_of(comm, *ranks, 0);
@@ -95,17 +96,17 @@ static void drop(void *handle)
   free(own);
 }
 
-/* --- who is silent ------------------------------------------------------------------------------------------ */
+/* --- roll call -------------------------------------------------------------------------------------------- */
 
-/* Whoever has waited too long calls all, and all that wait, or have waited, call back: each then knows the same. Ranks
-   that compute are silent, too: the limit must be longer than a step. */
+/* A rank that has waited too long starts a roll call; all ranks that wait, or have waited, answer, so all get the same
+   result. A rank that computes does not answer: the limit must be longer than a step. */
 static int is_there(const struct mpi_group *g, int what, MPI_Status *from)
 {
   int there = 0;
   return !MPI_Iprobe(MPI_ANY_SOURCE, g->tag + what, g->comm, &there, from) && there;
 }
 
-/* Does somebody call? What has come long ago may take MPI several looks to see. */
+/* Is there a roll call? MPI may need several probes to find a message that has arrived. */
 static int is_called(struct mpi_group *g, double now)
 {
   int calls = 0;
@@ -114,7 +115,7 @@ static int is_called(struct mpi_group *g, double now)
   return calls;
 }
 
-/* A word to all others, who take it when they look. */
+/* Send a word to all other ranks, which receive it at their next check. */
 static void call(const struct mpi_group *g, int what)
 {
   static const int word;
@@ -125,7 +126,7 @@ static void call(const struct mpi_group *g, int what)
   }
 }
 
-/* Takes one that is there; who has sent it. */
+/* Receive one such word; returns its sender. */
 static int receive_message(const struct mpi_group *g, int what, const MPI_Status *from)
 {
   int word;
@@ -198,7 +199,7 @@ static int start(const struct parcel *p, int count, int sends, const struct mpi_
   return n;
 }
 
-/* All are done, or one has failed. */
+/* Returns 1 if all are done, or one has failed. */
 static int test_all(MPI_Request *request, int n, int *failed)
 {
   int all = 1, done;
@@ -210,8 +211,8 @@ static int test_all(MPI_Request *request, int n, int *failed)
   return all;
 }
 
-/* At first awake: what is awaited comes soon. Others may want the core. A rank that finds all done answers a call, too:
-   it may have waited for this one, which goes on to compute. */
+/* Poll first, because the message usually comes soon; then sleep, because others may need the core. A rank that is done
+   also answers a roll call: the caller may have waited for this rank, which now continues to compute. */
 static enum transfer_end wait_for(struct mpi_group *called, MPI_Request *request, int n, double seconds,
                                   int *lost)
 {
@@ -226,7 +227,7 @@ static enum transfer_end wait_for(struct mpi_group *called, MPI_Request *request
       enum transfer_end end = roll_call(called, 0.2 * seconds, lost);
       if (*lost >= 0) return end;
       if (failed) return TRANSFER_TELL;
-      began = now(); /* all are there: somebody was slow */
+      began = now(); /* all ranks have answered: one was only slow */
     }
     if (done) return TRANSFER_DONE;
     if (waited < 2e-3)
@@ -256,7 +257,7 @@ static void *begin(void *handle, int channel, const struct parcel *out, int outs
   return t;
 }
 
-/* What has failed is not done: whoever awaits it is told. */
+/* A failed transfer is not done: await reports it. */
 static int is_done(void *transfer)
 {
   struct requests *t = transfer;

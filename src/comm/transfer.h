@@ -1,4 +1,4 @@
-/* transfer.h - messages under way while something else is done (comm_transfer: begun and awaited at once) */
+/* transfer.h - asynchronous messages (comm_transfer begins and awaits at once) */
 #ifndef MAXLOGIT_COMM_TRANSFER_H
 #define MAXLOGIT_COMM_TRANSFER_H
 #include "comm/comm.h"
@@ -7,12 +7,12 @@ enum { COMM_CHANNELS = 1000 };
 
 struct transfer {
   const struct comm *comm;
-  void *handle; /* the module's; NULL: ended */
-  double bytes; /* that are sent */
+  void *handle; /* of the module; NULL: ended */
+  double bytes; /* bytes to send */
 };
 
-/* On a channel, 1 to COMM_CHANNELS, on which messages between two ranks keep their order (comm_transfer's is 0). They
-   move on while MPI is called. comm_await waits, and ends it; where a rank is silent, as comm_transfer does. */
+/* Messages between two ranks keep their order within a channel, 1 to COMM_CHANNELS (comm_transfer uses 0). They
+   progress while MPI is called. comm_await waits for the end; a silent rank is handled as in comm_transfer. */
 struct transfer comm_begin(const struct comm *, int channel, const struct parcel *out, int outs,
                            const struct parcel *in, int ins);
 int comm_is_done(const struct transfer *);

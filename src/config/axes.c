@@ -1,4 +1,4 @@
-/* config_axes.c - keys with several values: a sweep's axes and points */
+/* axes.c - keys with several values: a sweep's axes and points */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static int is_key(void *context, int key, const char *value)
   return *(int *)context == key;
 }
 
-/* Does assignment `later` set `key` whichever of its values is chosen? */
+/* Does assignment `later` set `key` for every choice of its value? */
 static int overrides(const struct config *c, const struct assignment *later, int key)
 {
   if (later->key == key) return 1;
@@ -37,7 +37,7 @@ const struct assignment *config_first_axis(const struct config *c)
   return NULL;
 }
 
-/* Points of an arm; arm 0: of a configuration without any. */
+/* The number of points of an arm; arm 0: of a configuration without arms. */
 static long points_of(const struct config *c, int arm)
 {
   long points = 1;
@@ -55,7 +55,7 @@ long config_points(const struct config *c)
   return points;
 }
 
-/* The arm of a point, whose index becomes that within the arm. */
+/* The arm of a point; *index becomes the index within the arm. */
 static int arm_of(const struct config *c, long *index)
 {
   for (int arm = 1; arm <= c->arms; arm++) {
@@ -66,8 +66,8 @@ static int arm_of(const struct config *c, long *index)
   return 0;
 }
 
-/* Which value of each axis makes point `index`; calls visit(context, assignment, its value). Returns its arm's name,
-   NULL without arms. */
+/* Choose the value of each axis for point `index`, and call visit(context, assignment, value, is_axis). Returns the
+   name of its arm, NULL without arms. */
 static const char *visit_point(const struct config *c, long index,
                                void (*visit)(void *, const struct assignment *, const char *, int),
                                void *context)

@@ -1,6 +1,6 @@
-/* config.c - a configuration is the list of its assignments in the order they were written; config_finish
-   plays it into the option structs. So a preset stands where it is written, and a sweep's point is the same
-   list with one value chosen from each. */
+/* config.c - a configuration is the list of its assignments in the order they were written
+   config_finish applies the list to the option structs. So a preset takes effect at its place in the list, and a
+   sweep's point is the same list with one value chosen from each. */
 #include "config/config.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 
 /* --- sections and keys --------------------------------------------------------------------------------- */
 
-/* What every configuration begins with, made once and never changed: all keys, and each section at its defaults. */
+/* The start of every configuration, built once and never changed: all keys, and each section with its defaults. */
 struct blank {
   struct arena *arena;
   struct key *keys; /* base: not set */
-  int *by_name;     /* places of keys, in the order of their names */
-  void **structs;   /* one a section */
+  int *by_name;     /* indices of keys, sorted by name */
+  void **structs;   /* one per section */
   int sections, key_count;
 };
 
@@ -107,7 +107,7 @@ int config_find_key(const struct config *c, const char *name)
   return -1;
 }
 
-/* What other programs call it. */
+/* Names that other programs use. */
 static const struct {
   const char *theirs, *ours;
 } synonyms[] = {
@@ -162,7 +162,7 @@ const char *config_near_key(const struct config *c, const char *name)
   return near;
 }
 
-/* Keys of earlier versions, with the values at which they did nothing; NULL: any. */
+/* Keys of earlier versions, with the values that had no effect; NULL: any. */
 static const char *const removed[][2] = {
   {"record.dense", "0"}, {"record.dense_level", NULL}, {"record.dense_around", NULL}};
 enum { REMOVED = sizeof removed / sizeof *removed };

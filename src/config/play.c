@@ -1,4 +1,4 @@
-/* play.c - the list of assignments into the option structs, in their order */
+/* play.c - applies the list of assignments to the option structs, in order */
 #include "base/text.h"
 #include "config/config.h"
 #include "config/state.h"
@@ -51,7 +51,7 @@ int config_finish(struct config *c, struct error *e)
   }
   const struct data_options *text = config_section(c, "data");
   const int data = config_find_key(c, "data");
-  if (!c->keys[data].origin && *text->path) /* a text that is named is to be read */
+  if (!c->keys[data].origin && *text->path) /* a text file with a name must be read */
     play(&(struct playing){c, "data.path"}, data, "bytes");
   struct model_options *model = config_section(c, "model");
   model->ffn_options = config_section(c, model->ffn);

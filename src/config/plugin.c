@@ -1,4 +1,4 @@
-/* plugin.c - the registries as one table */
+/* plugin.c - all registries as one table */
 #include "config/plugin.h"
 #include <string.h>
 #include "base/error.h"

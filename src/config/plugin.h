@@ -1,4 +1,4 @@
-/* plugin.h - what all kinds of plug-ins have in common, in one table */
+/* plugin.h - the common properties of all kinds of plug-ins, in one table */
 #ifndef MAXLOGIT_CONFIG_PLUGIN_H
 #define MAXLOGIT_CONFIG_PLUGIN_H
 #include <stddef.h>
@@ -11,7 +11,7 @@ struct plugin {
   size_t options_size;
 };
 
-/* All of them, by kind; ends with kind NULL. */
+/* All plug-ins, by kind; ends with kind NULL. */
 const struct plugin *plugin_table(void);
 const char *const *plugin_kinds(void); /* NULL-terminated */
 /* The names of one kind, NULL-terminated: at most `room` - 1 of them. Returns their number. */

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* H*Dn = 128 rows over latents of rank 32: only in tall matrices does Muon treat heads unevenly. */
+/* H*Dn = 128 rows over latents of rank 32: only in tall matrices does Muon treat heads unequally. */
 #define TALL_MLA \
   "model.attention=mla model.heads=8 model.head_dim=16 model.q_rank=32 model.kv_rank=32 model.rope_dim=8"
 

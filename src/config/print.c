@@ -1,4 +1,4 @@
-/* config_tell.c - a settled configuration told to others: entry by entry, as an id, as a text */
+/* print.c - a resolved configuration entry by entry, as an id, as a text */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static int in_list(void *name, const char *part) { return !strcmp(name, part); }
 
-/* A pattern list GLOB:NAME+GLOB:NAME names this plug-in. */
+/* Does a pattern list GLOB:NAME+GLOB:NAME name this plug-in? */
 static int in_override(void *name, const char *part)
 {
   const char *colon = strrchr(part, ':');
@@ -36,7 +36,7 @@ static int is_used(const struct config *c, const struct config_section *s)
          text_split(override->optimizer, '+', in_override, name);
 }
 
-/* Is its value what the row says where nothing is said? */
+/* Does the value equal the row's default? */
 static int is_default(const struct key *key, const char *value)
 {
   union {

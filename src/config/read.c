@@ -1,4 +1,4 @@
-/* config_read.c - configurations as they are written: values, the command line, files */
+/* read.c - reads configurations: values, the command line, files */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static const char *skip_blanks(const char *at)
   return at;
 }
 
-/* "..." "..." with escapes, adjacent strings joined; `*at` moves behind them. */
+/* Read "..." "..." with escapes and join adjacent strings; `*at` moves to their end. */
 static int read_quoted(const char **at, struct buffer *out, struct error *e)
 {
   static const char escapes[] = "\"\\nt", meanings[] = "\"\\\n\t";
@@ -70,7 +70,7 @@ static int bad_range(struct values *v, const char *text)
                    "'%s' is not a range, FIRST:LAST:log:COUNT or FIRST:LAST:lin:COUNT (at least 2)", text);
 }
 
-/* Value i of n between first and last; inner ones are rounded, so that they read well and no libm decides. */
+/* Value i of n between first and last; inner ones are rounded, so that they are short and do not depend on libm. */
 static void range_value(double first, double last, int is_log, int is_whole, long i, long n, char out[32])
 {
   double t = (double)i / (double)(n - 1);
@@ -122,7 +122,7 @@ static int push_whole_range(struct values *v, const char *text)
   return STATUS_OK;
 }
 
-/* One part of a comma list. */
+/* Read one part of a comma list. */
 static int read_part(struct values *v, const char **at)
 {
   struct buffer part = {0};
@@ -144,7 +144,7 @@ static int read_part(struct values *v, const char **at)
   return status;
 }
 
-/* A value as it is written in a file or on the command line: one, or an axis of several. */
+/* Assign a value from a file or the command line: a single value, or an axis of several. */
 static int config_write(struct config *c, const char *name, const char *text, const char *origin,
                         struct error *e)
 {
@@ -175,7 +175,7 @@ static int config_write(struct config *c, const char *name, const char *text, co
   return status;
 }
 
-/* The key of "key=value", in memory to free, and where the value begins; NULL where there is none. */
+/* The key of "key=value", which the caller frees, and the start of the value; NULL if there is no =. */
 static char *key_of(const char *assignment, const char **value)
 {
   const char *equals = strchr(assignment, '='), *start = skip_blanks(assignment), *end = equals;
@@ -226,7 +226,7 @@ struct config_reading {
   const char *name;
   int line;
   char section[64];
-  int *line_of; /* [keys]: where each was given; 0: not yet */
+  int *line_of; /* [keys]: line of the assignment; 0: none yet */
   int *in_arm;  /* the same within this arm */
   struct error *error;
 };
@@ -331,7 +331,7 @@ static int read_setting(struct config_reading *r, char *line, int first_line)
   return config_write(r->config, name, equals + 1, origin, r->error);
 }
 
-/* The next line without comment and outer blanks, in memory to free; NULL at the end. */
+/* The next line without comment and outer blanks, which the caller frees; NULL at the end. */
 static char *next_line(struct config_reading *r, const char **at)
 {
   if (!**at) return NULL;
@@ -346,7 +346,7 @@ static char *next_line(struct config_reading *r, const char **at)
   return text;
 }
 
-/* A line with those it goes on in, joined by blanks. */
+/* A line joined with its continuation lines by blanks. */
 static char *next_lines(struct config_reading *r, const char **at)
 {
   char *line = next_line(r, at);

@@ -1,4 +1,4 @@
-/* config_sections.c - every section of the configuration: the core's rows and one section per plug-in */
+/* sections.c - every section of the configuration: the core's rows and one section per plug-in */
 #include <math.h>
 #include <string.h>
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* config_value.c - one value: what may stand there, and how it is kept */
+/* value.c - checks and stores a single value */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "config/state.h"
 #include "config/plugin.h"
 
-/* Keys that name plug-ins, and of which kind. */
+/* Keys that name plug-ins, with the kind. */
 static const struct {
   const char *key, *kind;
 } name_keys[] = {
@@ -42,7 +42,7 @@ static int check_name(void *context, const char *part)
   struct buffer list = {0};
   for (size_t i = 0; i < n->count; i++) buffer_add(&list, "%s%s", i ? ", " : "", n->names[i]);
   const char *near = text_nearest(part, n->names, n->count);
-  for (size_t i = 0; i < n->count; i++) /* nearer in letters is cpu */
+  for (size_t i = 0; i < n->count; i++) /* the nearest by letters would be cpu */
     if (!strcmp(part, "gpu") && !strcmp(n->names[i], "cuda")) near = n->names[i];
   error_set(n->error, STATUS_USAGE, "'%s' is not one of %s%s%s%s", part, list.text ? list.text : "(none)",
             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -65,7 +65,7 @@ static int check_keep(const char *value, struct error *e)
   return error_set(e, STATUS_USAGE, "'%s' is neither a number (at least 1) nor all", value);
 }
 
-/* Texts with a meaning of their own. */
+/* Check texts with a special syntax. */
 static int check_text(const struct key *key, const char *value, struct error *e)
 {
   for (const unsigned char *c = (const unsigned char *)value; *c; c++)

@@ -31,7 +31,7 @@ static int assign(void *context, const char *word)
   return config_set(s->config, key, word + length + 1, s->origin, s->error);
 }
 
-/* What all the ledger's runs record, a regime, an arm's own settings, and those of the ledger. */
+/* Add the settings of a run: those that all ledger runs record, the regime, the arm's own, and those of the ledger. */
 static int read_settings(const struct ledger *l, const struct claim *claim, const char *arm,
                          const char *regime, const char *set, struct config *c, struct error *error)
 {
@@ -50,14 +50,14 @@ void ledger_settings(const struct ledger *l, struct buffer *out)
   buffer_add(out, "%s", "");
   for (int i = 0; i < l->assignments; i++)
     if (!config_assigned(c, l->assignment[i], &x) || !(x.row->flags & OPTION_FREE) ||
-        !strcmp(x.key, "data.path")) /* free, since it is what lies there that counts */
+        !strcmp(x.key, "data.path")) /* free, because only the content of the file counts */
       buffer_add(out, "%s%s", out->length ? " " : "", l->assignment[i]);
   config_free(c);
 }
 
 /* --- first phases ------------------------------------------------------------------------------------------- */
 
-/* Of what trains alike there is one folder, whichever claims and arms start from it. */
+/* First phases with equal settings share one folder, whichever claims and arms start from them. */
 static int name_folder(const struct ledger *l, const struct claim *claim, int a, const struct config *c,
                        struct buffer *folder, struct error *error)
 {
@@ -75,7 +75,7 @@ static int name_folder(const struct ledger *l, const struct claim *claim, int a,
   return status;
 }
 
-/* Of the first phase of arm a, in its folder. */
+/* The configuration of the first phase of arm a, in its folder. */
 static int start_config(const struct ledger *l, const struct claim *claim, int a, struct config *c,
                         struct error *error)
 {
@@ -84,7 +84,7 @@ static int start_config(const struct ledger *l, const struct claim *claim, int a
   int status = read_settings(l, claim, arm->name, claim->start, arm->start, c, error);
   if (!status) status = name_folder(l, claim, a, c, &folder, error);
   if (!status) status = config_set(c, "sweep.dir", folder.text, "ledger", error);
-  if (!status) status = config_set(c, "sweep.drop_checkpoints", "0", "ledger", error); /* they are wanted */
+  if (!status) status = config_set(c, "sweep.drop_checkpoints", "0", "ledger", error); /* arms use them */
   memory_free(folder.text);
   return status;
 }
@@ -118,7 +118,7 @@ struct starts {
   int first, seeds, tuned;
 };
 
-/* How many arms of an entry have a first phase that is wanted now. */
+/* The number of arms of an entry that need a first phase now. */
 static int wanted(const struct starts *s, const struct entry *x)
 {
   const struct claim *c = x->claim;
@@ -132,7 +132,7 @@ static int plan_starts(void *context, struct run_batch *r, int again, struct err
   const struct starts *s = context;
   struct ledger *l = s->ledger;
   int status = STATUS_OK;
-  char *folder = NULL; /* the ledger's own is another */
+  char *folder = NULL; /* starts have their own folders */
   *r = (struct run_batch){0};
   for (int i = 0; i < l->entries; i++)
     for (int a = 0; a < wanted(s, &l->entry[i]) && !status; a++) {

@@ -1,4 +1,4 @@
-/* claim.c - the registry of claims, and what is said of one in words */
+/* claim.c - the registry of claims, and their descriptions as text */
 #include "ledger/claim.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* entry.c - what is said of a claim that was settled, in words */
+/* entry.c - descriptions of a settled claim as text */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct interval entry_effect(const struct entry *x)
   return x->claim->contrast == CONTRAST_RATIO ? (struct interval){e.n, exp(e.mean), exp(e.lo), exp(e.hi)} : e;
 }
 
-/* Those of the claim, then those beside the best rates. */
+/* The arms of the claim, then those at the neighboring rates. */
 enum { ALL_ARMS = CLAIM_ARMS + NEIGHBOURS };
 static const struct entry_arm *arm_at(const struct entry *x, int a)
 {
@@ -163,7 +163,8 @@ static int is_answer(enum verdict v)
   return v <= VERDICT_DIFFERS || v == VERDICT_TRUE || v == VERDICT_BROKEN;
 }
 
-/* Is it the other answer, not only an open one or a size that is open: an effect is denied, or has the other sign? */
+/* Does the second finding contradict the first: is the effect denied, or does it have the other sign? An open verdict
+   or an open size is not a contradiction. */
 static int flips(const struct claim *c, const struct finding *a, const struct finding *b)
 {
   double none = c->contrast == CONTRAST_RATIO;

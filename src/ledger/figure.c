@@ -1,4 +1,4 @@
-/* figure.c - a claim drawn: each arm over the steps, and the value of every run (plots/claim.gp) */
+/* figure.c - the figure of a claim: each arm over the steps, and the value of every run (plots/claim.gp) */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void extend(struct extent *e, double value, int log)
 
 static int is_drawn(const struct entry_run *run) { return run->fate == SWEEP_FINISHED; }
 
-/* Arms that are compared, and beside them those that are measured as the first is: others have no place on its axis. */
+/* The compared arms, and further arms with the metric of the first; other metrics do not fit on its axis. */
 static int drawn_arms(const struct claim *c)
 {
   int arms = claim_arms(c);
@@ -27,7 +27,7 @@ static int drawn_arms(const struct claim *c)
   return arms;
 }
 
-/* One arm's curve: mean and interval over its runs. Without a run of more than one row it has no rows. */
+/* One arm's curve: mean and interval over its runs. The table is empty if no run has more than one row. */
 static int arm_band(const struct entry *x, int a, int geometric, struct table *band, struct error *error)
 {
   const struct entry_arm *arm = &x->arm[a];
@@ -48,7 +48,7 @@ static int arm_band(const struct entry *x, int a, int geometric, struct table *b
   return status;
 }
 
-/* Curves share an axis: of one series, over more than one step. */
+/* Can the curves share an axis? They need the same series, and more than one step. */
 static int has_curves(const struct entry *x)
 {
   struct metric first, m;
@@ -62,7 +62,7 @@ static int has_curves(const struct entry *x)
 static int put_curves(FILE *f, const struct entry *x, int log, int *curves, struct error *error)
 {
   struct spread spread = SPREAD_EMPTY;
-  double first_step = INFINITY, last_step = 0; /* that have a value */
+  double first_step = INFINITY, last_step = 0; /* first and last step with a value */
   int status = STATUS_OK;
   fprintf(f, "$curves << EOD\n");
   for (int a = 0; a < drawn_arms(x->claim) && !status; a++) {
@@ -127,7 +127,7 @@ static void put_values(FILE *f, const struct entry *x, int log)
   gnuplot_number(f, "level", claim_compared(x->claim) == 1 ? x->claim->level : NAN);
 }
 
-/* What the values are: the claim's metric, unless arms have their own. */
+/* The label of the values: the claim's metric, unless arms have their own. */
 static const char *measure(const struct claim *c)
 {
   for (int a = 0; a < drawn_arms(c); a++)
@@ -135,7 +135,8 @@ static const char *measure(const struct claim *c)
   return c->metric;
 }
 
-/* What the curves are: their series, and of which of its values where all arms have the same; or what share of them. */
+/* The label of the curves: their series and, if it is the same for all arms, the selection of its values; or the share
+   of values above a level. */
 static void put_curve_label(FILE *f, const struct entry *x)
 {
   struct metric first = {0}, m;
@@ -171,7 +172,7 @@ static void put_arms(FILE *f, const struct entry *x)
   gnuplot_groups(f, group, drawn_arms(x->claim));
 }
 
-/* The drawing alone, its names its own: several stand on one page. */
+/* Extract the <svg> element and prefix its ids: several figures are on one page. */
 static char *clean(const char *text, const char *prefix)
 {
   static const char *const names[] = {" id=\"", " id='", "href='#", "href=\"#", "url(#"};

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-/* What became of the arms' runs. */
+/* Copy the fates of the sweep's points to the arms' runs. */
 static void hear_fates(struct entry *x, const struct sweep *s)
 {
   for (int a = 0; a < ALL_ARMS; a++)
@@ -68,7 +68,8 @@ static int counts(const struct entry_run *run, enum contrast contrast)
          (contrast != CONTRAST_RATIO || v->value > 0);
 }
 
-/* A time that was not reached is the last step seen, or any later one. Of a share a run counts or not. */
+/* The range of a run's value. A time that was not reached is at least the last step. For a share, a run counts 0 or
+   1. */
 static struct effect range_of(const struct entry_run *run, const struct claim *c)
 {
   if (c->contrast == CONTRAST_SHARE)
@@ -83,8 +84,8 @@ static struct effect contrast_of(struct effect a, struct effect b, int ratio)
 }
 
 /* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
-struct left {                  /* seeds that do not count, or should perhaps not */
-  int diverged, out, blown_up; /* the last: those that count */
+struct left {                  /* seeds that are left out or flagged */
+  int diverged, out, blown_up; /* blown_up: these seeds count */
 };
 static int find_effects(const struct claim *c, const struct entry_arm *a, const struct entry_arm *b,
                         struct effect *effect, struct left *left)
@@ -107,22 +108,22 @@ static int find_effects(const struct claim *c, const struct entry_arm *a, const 
   return n;
 }
 
-/* Two arms that end with the same losses to the bit are the same training: a clip that never acted, an option that is
-   not used. Such a pair says nothing of what it was made to compare. */
+/* Two arms with bitwise equal final losses are the same training: a clip that never acted, an option that is not used.
+   Such a pair cannot test the claim. */
 static int is_idle(const struct entry *x)
 {
   int same = 0;
   for (int i = 0; claim_compared(x->claim) > 1 && i < x->arm->runs; i++) {
     const struct entry_run *a = &x->arm[0].run[i], *b = &x->arm[1].run[i];
     if (!is_done(a) || !is_done(b) || a->last_loss != b->last_loss) return 0;
-    if (!strcmp(a->id, b->id)) return 0; /* one run, seen in two ways */
+    if (!strcmp(a->id, b->id)) return 0; /* one run in both arms */
     same++;
   }
   return same > 0;
 }
 
-/* A difference was looked for where the measure has one value in every run of both arms, no spike with a cure and none
-   without: the interval is a point, and says nothing. Of a claim that denies a difference it is what was said. */
+/* Does every run of both arms have the same value, for example no spikes with and without the cure? The interval is
+   then a point without meaning, unless the claim predicts no difference. */
 static int is_silent(const struct entry *x)
 {
   const struct claim *c = x->claim;
@@ -139,7 +140,7 @@ static int is_silent(const struct entry *x)
   return seen[0] && seen[1];
 }
 
-/* The first control that is not met, counted from 1; a median over runs without a value is not. */
+/* The first control that is not met, counted from 1. If no run has a value, the control is not met. */
 static int find_unmet_control(struct entry *x)
 {
   const struct claim *c = x->claim;
@@ -177,8 +178,8 @@ static int is_last(const struct ledger *l, const struct claim *c, int stage)
   return stage + 1 == l->stages || c->scale;
 }
 
-/* Six pairs can settle a claim, but stand no correction for many of them: their least p is 1/32. At the full level
-   nothing stops so early. */
+/* Six pairs can settle a claim, but not survive a correction for many tests: their smallest p is 1/32. So the full
+   level needs at least twelve. */
 static int may_stop(const struct ledger *l, int stage)
 {
   return l->stages < STAGES || stage_seeds[stage] >= 12;
@@ -198,8 +199,7 @@ static struct judgement judge_arms(const struct claim *c, const struct entry_arm
   return j;
 }
 
-/* Does the verdict stand beside the best rates? A neighbour at which runs are lost is none to train at, and says
-   nothing. */
+/* Does the verdict also hold at the neighboring rates? Rates at which too many runs are lost are ignored. */
 static int judge_neighbours(struct entry *x, int stage, int last, struct error *error)
 {
   struct entry_rates *r = &x->rates;
@@ -237,15 +237,15 @@ static int judge_entry(const struct ledger *l, struct entry *x, int stage, struc
   x->idle = !c->identity && is_idle(x);
   x->silent = !c->identity && !x->idle && is_silent(x);
   x->uncontrolled = !c->identity && !x->idle && !x->silent ? find_unmet_control(x) : 0;
-  if (x->silent || x->uncontrolled) j->settled = last; /* further seeds may have something to say */
+  if (x->silent || x->uncontrolled) j->settled = last; /* further seeds may change this */
   if (x->idle || x->silent || x->uncontrolled) j->verdict = VERDICT_NOTHING, j->p = NAN;
   if (c->equal == EQUAL_TUNED && !(*x->rates.best[0] && *x->rates.best[1]))
-    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN; /* it is said why: `failed` */
+    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN; /* `failed` has the reason */
   if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;
   return status;
 }
 
-/* What is said of a claim that has no runs. */
+/* The verdict of a claim without runs. */
 static void settle_without_runs(struct entry *x)
 {
   x->judgement.verdict = x->claim->withdrawn ? VERDICT_WITHDRAWN : VERDICT_NEEDS_SCALE;
@@ -269,7 +269,7 @@ int judge_stage(struct ledger *l, int stage, const struct sweep *s, struct error
 
 static int is_of_family(const struct entry *x) { return claim_is_tested(x->claim) && !x->same_as; }
 
-/* The family is what could be tested, not what was asked for or came out: of the rest p is 1. */
+/* The family is all claims that could be tested, whichever were chosen or have data: the others get p = 1. */
 void judge_family(struct ledger *l)
 {
   int tests = l->entries + l->family, of_family = 0;

@@ -1,17 +1,17 @@
-/* judging.h - what came of a stage's runs is judged, claim by claim and all together */
+/* judging.h - verdicts from the runs of a stage, for each claim and for all together */
 #ifndef MAXLOGIT_LEDGER_JUDGING_H
 #define MAXLOGIT_LEDGER_JUDGING_H
 #include "ledger/ledger.h"
 
-/* Those of the claim, then those beside the best rates. */
+/* The arms of the claim, then those at the neighboring rates. */
 enum { ALL_ARMS = CLAIM_ARMS + NEIGHBOURS };
 static inline struct entry_arm *arm_of(struct entry *x, int a)
 {
   return a < CLAIM_ARMS ? &x->arm[a] : &x->rates.arm[a - CLAIM_ARMS];
 }
 
-/* Every claim that is not settled, by the runs that a stage's sweep has done. */
+/* Judge every claim that is not settled, from the runs of a stage's sweep. */
 int judge_stage(struct ledger *, int stage, const struct sweep *, struct error *);
-/* Its p, corrected for the family: what could be tested, not what was asked for or came out. */
+/* Correct the p values for the family: all claims that could be tested, whichever were chosen or have data. */
 void judge_family(struct ledger *);
 #endif

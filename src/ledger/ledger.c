@@ -43,7 +43,7 @@ static void entry_init(struct entry *x, const struct claim_row *row)
   for (int a = 0; a < CLAIM_ARMS; a++) x->arm[a].mean = (struct interval){0, NAN, NAN, NAN};
 }
 
-/* An earlier row with the same comparison; -1: there is none, or nothing to compare. */
+/* The index of the first earlier row with the same comparison; -1: none, or the claim compares nothing. */
 static int first_of_its_kind(const struct claim_row *rows, int i)
 {
   for (int k = 0; k < i && claim_is_tested(rows[i].claim); k++)
@@ -112,7 +112,7 @@ static void keep_runs(struct entry_arm *arm, const struct sweep *s)
   }
 }
 
-/* Without what they start from runs have no ids yet. */
+/* Without the weights of their first phase, runs have no ids yet. */
 static void keep_seeds(struct entry_arm *arm, int seeds)
 {
   arm->run = memory_new((size_t)seeds + 1, sizeof *arm->run);
@@ -153,7 +153,7 @@ static int plan_entry(struct ledger *l, struct entry *x, int seeds, struct run_b
   return status;
 }
 
-/* The runs of all claims that are not settled. What only shows a trend has one stage. */
+/* Plan the runs of all claims that are not settled. A claim that only shows a trend has one stage. */
 static int plan_stage(struct ledger *l, int stage, struct run_batch *p, struct error *error)
 {
   int status = STATUS_OK;
@@ -183,7 +183,7 @@ static int add_tuned(const struct ledger *l, struct tuning *t, struct entry *x, 
     struct config *c = config_new();
     snprintf(name, sizeof name, "%s, %.40s", x->claim->id, x->claim->arm[a].name);
     status = arm_config(l, x->claim, a, "", c, error);
-    /* nothing is wanted of these runs but their losses */
+    /* only the losses of these runs are used */
     if (!status) status = config_set(c, "record.probe_every", "0", "ledger", error);
     if (!status) status = config_set(c, "record.spectra_every", "0", "ledger", error);
     if (!status) status = tuning_add(t, name, c, error);
@@ -222,7 +222,7 @@ static int is_tuned(const struct entry *x)
   return x->claim->equal == EQUAL_TUNED && !x->lacks_start && !x->rates.kept;
 }
 
-/* Each compared arm of the claims that want it at its best rate, by validation loss, on seeds of their own. */
+/* Choose the best rate of each compared arm of claims with EQUAL_TUNED, by validation loss, on separate seeds. */
 static int tune_rates(struct ledger *l, struct error *error)
 {
   static const char *const key = "train.lr";
@@ -287,7 +287,7 @@ int ledger_run(struct ledger *l, struct error *error)
     if (status) break;
     status = run_batch_run(&p, plan_runs, &(struct stage){l, stage}, error);
     if (status == STATUS_FAIL && !*error->text)
-      failed = 1, status = STATUS_OK; /* some runs: their claims say so */
+      failed = 1, status = STATUS_OK; /* some runs failed: their claims report it */
     if (!status) status = judge_stage(l, stage, &p.sweep, error);
     run_batch_free(&p);
   }

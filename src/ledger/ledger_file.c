@@ -18,7 +18,7 @@ static char *path_of(const struct ledger *l)
   return path.text;
 }
 
-/* NULL: there is none, or what is there is not one. */
+/* Returns NULL if the file is missing or is not a ledger. */
 static json_t *load(const struct ledger *l)
 {
   char *path = path_of(l);
@@ -48,7 +48,7 @@ static void keep_former(struct former *f, const json_t *from)
   f->effect = entry_interval(from, "effect");
 }
 
-/* The first verdict that was changed stays the one that is told, however often the claim is changed. */
+/* The first verdict that was changed is kept, however often the claim is changed afterwards. */
 static void recall(struct entry *x, const json_t *old)
 {
   const json_t *changed = json_object_get(old, "changed_after_the_fact");

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "ledger/readme.h"
 
-/* Every text of a ledger that somebody else may have written, cleaned; settings have several lines. */
+/* Clean every text of a ledger, because another program may have written it; settings have several lines. */
 static void clean_texts(json_t *x)
 {
   const char *key;
@@ -80,7 +80,7 @@ const char *entry_text(const json_t *entry, const char *key)
   return text ? text : "";
 }
 
-/* What is not finite is a text in JSON. */
+/* JSON stores numbers that are not finite as strings. */
 double entry_number(const json_t *entry, const char *key)
 {
   const json_t *x = json_object_get(entry, key);

@@ -17,12 +17,12 @@
 #include "ledger/print.h"
 #include "storage/provenance.h"
 
-/* One page of one ledger or two, each as its file has it. */
+/* A page of one or two ledgers, from the entries of their files. */
 struct sheet {
   const struct ledger *ledger;
   json_t *own;                      /* its entries, in their order */
   const struct other_ledger *other; /* another ledger, or NULL */
-  char name[2][64];                 /* of what each was trained on */
+  char name[2][64];                 /* of each ledger's training data */
   struct buffer b;
 };
 
@@ -36,7 +36,7 @@ static void add_element(struct buffer *b, const char *tag, const char *text)
   buffer_add(b, "</%.*s>", (int)strcspn(tag, " "), tag);
 }
 
-/* Where that does not tell two of them apart, by all that their runs were given. */
+/* Name each ledger by its training data; if both names are equal, by all settings of its runs. */
 static void name_ledgers(struct sheet *s)
 {
   const char *settings[2] = {entry_text(json_array_get(s->own, 0), "settings"),
@@ -46,7 +46,7 @@ static void name_ledgers(struct sheet *s)
     if (*settings[k]) text_fill(s->name[k], sizeof s->name[k], settings[k]);
 }
 
-/* Lines of a configuration, "key = value", or words "key=value", as words for a shell, each behind a blank. */
+/* Add a configuration as shell words, each after a space: lines "key = value", or words "key=value". */
 static void add_words(struct buffer *line, const char *settings)
 {
   struct buffer word = {0};
@@ -63,7 +63,7 @@ static void add_words(struct buffer *line, const char *settings)
   memory_free(word.text);
 }
 
-/* Of a shell's line, an option. */
+/* Add one option to a shell command. */
 static void add_setting(struct buffer *line, const char *name, const char *value)
 {
   struct buffer word = {0};
@@ -91,7 +91,7 @@ static const json_t *other_of(const struct sheet *s, int i)
 
 static int differ(const json_t *a, const json_t *b) { return b && entry_verdict(a) != entry_verdict(b); }
 
-/* What the filter goes by: k0 and so on, the verdicts of either ledger, and kd where they differ. */
+/* CSS classes for the filter: k0 and so on for the verdicts of both ledgers, kd if they differ. */
 static void add_kinds(struct sheet *s, int i)
 {
   const json_t *own = own_of(s, i), *other = other_of(s, i);
@@ -117,7 +117,7 @@ static void add_choice(struct sheet *s, const char *id, const char *name, int co
   markup_add(&s->b, "/><label for=\"show-%s\">%s %d</label>\n", id, name, count);
 }
 
-/* Buttons that show the claims of one verdict, by style alone: they stand beside what they hide. */
+/* CSS rules by which the buttons show only the claims of one verdict. No script is needed. */
 static void add_rules(struct sheet *s)
 {
   char id[8];
@@ -142,7 +142,7 @@ static void add_filter(struct sheet *s)
 
 /* --- the table ----------------------------------------------------------------------------------------------- */
 
-/* The verdict, and the effect, which leads to the runs that it was found in. */
+/* A cell with the verdict, and the effect with a link to its runs. */
 static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, int second)
 {
   struct buffer *b = &s->b;
@@ -156,7 +156,7 @@ static void add_cell(struct sheet *s, const struct claim *c, const json_t *x, in
     add_element(b, "span class=\"soft\"", rates);
   }
   if (x && e.n) {
-    int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* what a README tells has none */
+    int has_runs = json_array_size(json_object_get(x, "arms")) > 0; /* a README has no runs */
     markup_add(b, "<br/>");
     if (has_runs) markup_add(b, "<a href=\"#%s-%s\">", c->id, second ? "other" : "runs");
     markup_add(b, "%s%s", c->contrast == CONTRAST_RATIO ? "\303\227\302\240" : "",
@@ -195,7 +195,7 @@ static void add_table(struct sheet *s)
 
 /* --- a claim ----------------------------------------------------------------------------------------------- */
 
-/* The command of one run of an arm, of the seed S; where it starts from another run, that one's as well. */
+/* The command of one run of an arm with seed S, and, if the arm has a first phase, the command of that. */
 static void add_command(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
 {
   const char *start = entry_text(x, "start");
@@ -219,7 +219,7 @@ static void add_command(struct buffer *b, const json_t *x, const json_t *arm, co
   memory_free(line.text);
 }
 
-/* The runs' ids; behind them, to be opened, each one's seed and value, and the command that makes it again. */
+/* The ids of the runs; unfolded, the seed and value of each, and the command that repeats it. */
 static void add_runs(struct buffer *b, const json_t *x, const json_t *arm, const char *rate)
 {
   const json_t *runs = json_object_get(arm, "runs");
@@ -321,7 +321,7 @@ static void add_reason(struct buffer *b, const json_t *x)
   memory_free(reason);
 }
 
-/* What the other ledger found, and by which runs. */
+/* The other ledger's finding and its runs. */
 static void add_other(struct sheet *s, const struct entry *e, const json_t *x)
 {
   struct buffer *b = &s->b;
@@ -382,8 +382,7 @@ static int add_section(struct sheet *s, int i, const char *scripts, struct error
   markup_add(b, "<p class=\"soft\">%s \302\267 experiments/%s</p>\n<p>", c->source, e->question);
   add_reason(b, x);
   markup_add(b, "</p>\n");
-  if (svg)
-    buffer_add(b, "<div class=\"figure\">%s</div>\n", svg); /* gnuplot's markup, which escapes texts itself */
+  if (svg) buffer_add(b, "<div class=\"figure\">%s</div>\n", svg); /* gnuplot's markup is already escaped */
   memory_free(svg);
   if (claim_compared(c)) add_numbers(s, e, x);
   if (claim_compared(c) && other && json_array_size(json_object_get(other, "arms"))) add_other(s, e, other);

@@ -39,7 +39,7 @@ const char *print_interval(const struct interval *i, char out[128])
 
 /* --- a table -------------------------------------------------------------------------------------------- */
 
-/* "holds (lr 0.03)", or, where two names have one comparison, whose it is, and what it was before it was changed. */
+/* "holds (lr 0.03)", the earlier claim with the same comparison, and the verdict before a change. */
 static void add_verdict(struct buffer *b, const struct entry *x)
 {
   char rates[32];
@@ -119,7 +119,7 @@ static json_t *former_json(const struct former *f)
                    json_text(f->made_by));
 }
 
-/* The rates of tuned arms, and what is found beside them; null where nothing is tuned. */
+/* The rates of tuned arms, and the verdicts at neighboring rates; null if nothing is tuned. */
 static json_t *rates_json(const struct entry *x)
 {
   const struct entry_rates *r = &x->rates;
@@ -236,7 +236,7 @@ void print_arms(struct buffer *b, const struct entry *x)
   }
 }
 
-/* What another ledger found of the same claim. */
+/* The finding of another ledger for the same claim. */
 static void add_other(struct buffer *b, const struct other_ledger *beside, const struct entry *x)
 {
   const json_t *other = other_ledger_claim(beside, x->claim->id);
@@ -250,7 +250,7 @@ static void add_other(struct buffer *b, const struct other_ledger *beside, const
   buffer_add(b, ".\n");
 }
 
-/* "nat" behind an effect that is a difference of losses. */
+/* "nat" after an effect that is a difference of losses. */
 static const char *effect_unit(const struct claim *c)
 {
   const char *metric = claim_metric(c, 0);
@@ -258,7 +258,7 @@ static const char *effect_unit(const struct claim *c)
   return c->contrast == CONTRAST_DIFFERENCE && is_loss && !strchr(metric, '=') ? " nat" : "";
 }
 
-/* "equal rms: learning rate 0.03, 600 steps": a cell. */
+/* A cell: "equal rms: learning rate 0.03, 600 steps". */
 static void add_regime(struct buffer *b, const struct entry *x)
 {
   static const struct {
@@ -281,7 +281,7 @@ static void add_regime(struct buffer *b, const struct entry *x)
   }
 }
 
-/* One line of the table of an experiment. */
+/* A row of the table of an experiment. */
 static void add_line(struct buffer *b, const struct entry *x)
 {
   const struct claim *c = x->claim;
@@ -300,7 +300,7 @@ static void add_line(struct buffer *b, const struct entry *x)
   buffer_add(b, " %s |\n", c->source);
 }
 
-/* The rest of a claim, folded: prediction, settings, command, hash and runs. */
+/* The folded details of a claim: prediction, settings, command, hash and runs. */
 static void add_details(struct buffer *b, const struct entry *x, const struct other_ledger *beside)
 {
   const struct claim *c = x->claim;
@@ -345,7 +345,7 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
   buffer_add(b, "\n</details>\n\n");
 }
 
-/* The text of a README with a new block: in place of the old one, or at the end. */
+/* The text of a README with a new block, which replaces the old one or is appended. */
 static void put_block(struct buffer *out, const char *old, const char *question,
                       const struct readme_block *block)
 {

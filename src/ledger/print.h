@@ -1,24 +1,24 @@
-/* print.h - what came of claims, as a table, as JSON, as the README of an experiment */
+/* print.h - prints results of claims: as a table, as JSON, as the README of an experiment */
 #ifndef MAXLOGIT_LEDGER_PRINT_H
 #define MAXLOGIT_LEDGER_PRINT_H
 #include <jansson.h>
 #include "base/text.h"
 #include "ledger/other_ledger.h"
 
-/* A number with four digits and without an exponent where that is short; "-" where it is NaN. */
+/* A number with four digits, without an exponent if that is short; "-" for NaN. */
 const char *print_short_number(double, char out[32]);
 /* "2.9 [1.8, 4.6]" */
 const char *print_interval(const struct interval *, char out[128]);
-/* One line a claim: id, verdict, effect, n, detectable, prediction. On standard output. */
+/* One line per claim on standard output: id, verdict, effect, n, detectable, prediction. */
 void print_table(const struct ledger *);
-/* An array with all that is known of every claim; for json_print or json_decref. */
+/* An array with all results of every claim; the caller calls json_print or json_decref. */
 json_t *ledger_json(const struct ledger *);
-/* FOLDER/NN-question/README.md for every experiment with a claim here: what stands between two marks in it is replaced,
-   a README that has none gets them at its end, and where there is no README one is made. `beside`: another
-   ledger, whose verdicts stand beside; or NULL. */
+/* Write FOLDER/NN-question/README.md for every experiment with a claim here. The text between two marks is replaced; a
+   README without marks gets them at its end; a missing README is created. `beside`: another ledger, to show its
+   verdicts next to these; or NULL. */
 int print_readmes(const struct ledger *, const struct other_ledger *beside, const char *folder,
                   struct error *);
-/* What stands between two marks in FOLDER/NN-question/README.md, or in FOLDER/README.md: see print_readmes. */
+/* The text between two marks in FOLDER/NN-question/README.md, or in FOLDER/README.md: see print_readmes. */
 struct readme_block {
   const char *open, *close;
   struct buffer text;

@@ -13,7 +13,7 @@ const char readme_close_mark[] = "<!-- end of claims -->\n";
 
 enum cell { LINK, SENTENCE, VERDICT, REGIME, EFFECT, PAIRS, HOLM, FDR, REGISTERED, CELLS };
 
-/* What stands between two texts, for memory_free; NULL: they are not there. */
+/* The text between two strings; NULL if they are missing. The caller calls memory_free. */
 static char *between(const char *text, const char *before, const char *after)
 {
   const char *from = strstr(text, before), *to = from ? strstr(from + strlen(before), after) : NULL;
@@ -22,7 +22,7 @@ static char *between(const char *text, const char *before, const char *after)
   return out;
 }
 
-/* The first cells of a row, without the blanks around them; returns how many there are. The line is cut up. */
+/* Split the first cells of a row and trim them; returns their number. Modifies the line. */
 static int cut(char *line, char *cell[CELLS])
 {
   int cells = 0;
@@ -36,14 +36,14 @@ static int cut(char *line, char *cell[CELLS])
   return cells;
 }
 
-/* "Muon − Adam: 0.468 [0.301, 0.76] nat", without an interval "0.468 nat", or "" */
+/* Parse "Muon − Adam: 0.468 [0.301, 0.76] nat", without an interval "0.468 nat", or "". */
 static json_t *effect_of(const char *text, const char *pairs)
 {
   static const char *const key[] = {"mean", "lo", "hi"};
   json_t *out = json_pack("{s:I}", "n", (json_int_t)strtol(pairs, NULL, 10));
   const char *at = text;
   for (const char *next = text; (next = strstr(next, ": ")) != NULL;)
-    at = next += 2; /* arms may have colons */
+    at = next += 2; /* names of arms may contain colons */
   for (int i = 0; i < 3; i++) {
     char *end;
     double x = strtod(at += strspn(at, " [,"), &end);
@@ -81,7 +81,7 @@ json_t *readme_read(const char *path)
   size_t length;
   struct error ignored = {0};
   if (file_read(path, &text, &length, &ignored)) return NULL;
-  text_clean(text, length + 1, "\n"); /* jansson takes no text that is not UTF-8 */
+  text_clean(text, length + 1, "\n"); /* jansson requires UTF-8 */
   char *block = between(text, readme_open_mark, readme_close_mark),
        *level = block ? between(block, "(`--level ", "; rule ") : NULL,
        *made_by = block ? between(block, "Made by ", ".\n") : NULL;

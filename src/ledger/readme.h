@@ -1,12 +1,12 @@
-/* readme.h - a ledger as a README tells it: its verdicts outlive its runs, which are in no repository */
+/* readme.h - reads a ledger from a README: its verdicts are under version control, its runs are not */
 #ifndef MAXLOGIT_LEDGER_README_H
 #define MAXLOGIT_LEDGER_README_H
 #include <jansson.h>
 #include "base/error.h"
 
-/* What a README has of a ledger stands between these two. */
+/* The marks around a ledger in a README. */
 extern const char readme_open_mark[], readme_close_mark[];
-/* Of a README.md with the verdicts of all claims, entries as claims.json has them, as far as it tells: id, verdict,
-   effect, registered, settings, made_by. NULL: none stands there, or it cannot be read. */
+/* Read the verdicts of all claims from a README.md, as entries like those of claims.json, with the fields id, verdict,
+   effect, registered, settings, made_by. NULL: there are none, or they cannot be read. */
 json_t *readme_read(const char *path);
 #endif

@@ -1,5 +1,5 @@
-/* registry_hash.h - what is fixed of a claim before its data, as a hash
-   The rule, its seeds, the regime, arms, measure, prediction and margin. Sentences and sources are not of it. */
+/* registry_hash.h - a hash of the parts of a claim that are fixed before its data
+   These are the rule, its seeds, the regime, arms, measure, prediction and margin, but not sentences and sources. */
 #ifndef MAXLOGIT_LEDGER_REGISTRY_HASH_H
 #define MAXLOGIT_LEDGER_REGISTRY_HASH_H
 #include "ledger/claim.h"

@@ -1,4 +1,4 @@
-/* replicate.c - the same claims with other settings: does a verdict stand at another width, on another text? */
+/* replicate.c - runs the same claims with other settings: does a verdict stand at another width, or on another text? */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

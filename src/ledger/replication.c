@@ -7,7 +7,7 @@
 #include "ledger/print.h"
 #include "storage/provenance.h"
 
-/* What all blocks of one call share. */
+/* Shared by all blocks of one call. */
 struct standing {
   const struct ledger *ledger;
   const struct other_ledger *of;
@@ -52,7 +52,7 @@ static void add_row(struct buffer *b, const struct standing *s, const struct ent
   buffer_add(b, " %s |\n", word_of(s, x));
 }
 
-/* Is it told: of all questions, or of one, what can be tested at all? */
+/* Is the claim listed? It must be testable, and belong to the question (NULL: any). */
 static int is_told(const struct entry *x, const char *question)
 {
   return claim_compared(x->claim) && !x->claim->scale && (!question || !strcmp(x->question, question));
@@ -91,7 +91,7 @@ static void add_head(struct buffer *b, const struct standing *s)
              s->settings, s->of->path);
 }
 
-/* Of all claims, or of those of one question, which then have their arms. */
+/* Write the block of all claims, or that of one question, which also lists their arms. */
 static int tell_one(const struct standing *s, const char *folder, const char *question, struct error *error)
 {
   const struct ledger *l = s->ledger;

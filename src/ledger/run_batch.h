@@ -5,16 +5,16 @@
 
 struct run_batch {
   struct sweep sweep;
-  struct config **config; /* [configs], which must outlive it */
+  struct config **config; /* [configs], which must outlive the sweep */
   size_t configs;
 };
-/* The round has the configuration from now on. */
+/* Transfer ownership of the configuration to the batch. */
 void run_batch_own(struct run_batch *, struct config *);
-/* The runs of one of them join the others; *folder, where it is NULL, becomes where they lie. */
+/* Add the points of a sweep to the batch. If *folder is NULL, it becomes the folder of the runs. */
 void run_batch_join(struct run_batch *, struct sweep *, char **folder);
 void run_batch_free(struct run_batch *);
-/* Computes what `plan` fills in, and waits for those that another process has in hand; then it plans anew, `again`. The
-   round of the last plan is the caller's to free. */
+/* Plan the batch and compute it. If another process computes some of its runs, wait and plan anew with `again`. The
+   caller frees the last batch. */
 int run_batch_run(struct run_batch *,
                   int (*plan)(void *context, struct run_batch *, int again, struct error *), void *context,
                   struct error *);

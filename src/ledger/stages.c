@@ -9,7 +9,7 @@
 
 const int stage_seeds[STAGES] = {3, 6, 12, 24};
 static const int misses[STAGES] = {-1, 0, 1, 6}; /* pairs that may lie on the other side */
-enum { LOOKS = STAGES - 1 };                     /* with an interval */
+enum { LOOKS = STAGES - 1 };                     /* looks with an interval */
 
 double stage_error(int stage) { return sign_tail(stage_seeds[stage], misses[stage]); }
 
@@ -32,9 +32,9 @@ const char *verdict_name(enum verdict v)
 
 /* --- the median and its interval ------------------------------------------------------------------------ */
 
-struct sample { /* effects, turned so that the prediction is above */
+struct sample { /* effects, with the sign of the prediction made positive */
   double *low, *high;
-  int n, rank; /* of the interval's edges, from 1; 0: there is none */
+  int n, rank; /* rank of the interval's edges, from 1; 0: there is none */
   int shares, more,
     fewer; /* the effect is a difference of shares; pairs with an effect above zero, below it */
 };
@@ -52,7 +52,7 @@ static struct sample sample_of(const struct effect *x, int n, int turned)
   return s;
 }
 
-/* Between the medians of what effects are at least and at most. */
+/* The mean of the medians of the lower and upper bounds of the effects. */
 static double middle_of(const struct sample *s)
 {
   if (!s->n) return NAN;
@@ -84,7 +84,7 @@ static int not_below(const struct sample *s, double bound)
 
 /* --- differences of shares ------------------------------------------------------------------------------ */
 
-/* What the share of pairs with more, minus that of pairs with fewer, is at least, but for this error. */
+/* A lower confidence limit, at this error, of the share of pairs with more minus the share of pairs with fewer. */
 static double share_limit(int more, int fewer, int n, double error)
 {
   double low = more ? gsl_cdf_beta_Pinv(error / 2, more, n - more + 1) : 0,
@@ -92,7 +92,7 @@ static double share_limit(int more, int fewer, int n, double error)
   return low - high;
 }
 
-/* The least error at which the limit lies above a bound. */
+/* The smallest error at which the limit is above a bound. */
 static double share_error(int more, int fewer, int n, double bound)
 {
   double low = 1e-12, high = 1;
@@ -111,7 +111,7 @@ static double share_error(int more, int fewer, int n, double bound)
 
 static int max_int(int a, int b) { return a > b ? a : b; }
 
-/* A verdict that rests on effects above one bound and below another; NAN: there is none. */
+/* A verdict based on effects above one bound and below another; NAN: no such bound. */
 static void settle(struct judgement *j, const struct sample *s, enum verdict verdict, double above,
                    double below, int settled)
 {
@@ -128,7 +128,8 @@ static void settle(struct judgement *j, const struct sample *s, enum verdict ver
   }
 }
 
-/* The interval narrows as the root of the number of pairs: until it leaves out what is so far from its middle. */
+/* Estimate the pairs after which the interval excludes a value at this distance from its middle. The width shrinks with
+   the square root of the number of pairs. */
 static void want(struct judgement *j, double away)
 {
   double half = (j->effect.hi - j->effect.lo) / 2;
@@ -147,10 +148,10 @@ static void judge_more(struct judgement *j, const struct sample *s, double matte
     settle(j, s, VERDICT_PARTLY, 0, NAN, 0);
     want(j, short_of);
   } else
-    want(j, fmax(short_of, e->mean)); /* whichever it would leave out first */
+    want(j, fmax(short_of, e->mean)); /* the farther of the two values is excluded first */
 }
 
-/* "Not more" denies "more": what refutes the one lets the other hold. */
+/* "Not more" denies "more", so holds and refuted are swapped. */
 static void judge_not_more(struct judgement *j, const struct sample *s, double matters)
 {
   static const enum verdict denied[VERDICTS] = {[VERDICT_HOLDS] = VERDICT_REFUTED,
@@ -187,7 +188,7 @@ static int is_turned(enum prediction p) { return p == PREDICT_LESS || p == PREDI
 
 static void turn(struct interval *e) { *e = (struct interval){e->n, -e->mean, -e->hi, -e->lo}; }
 
-/* By the interval that is in `j`. */
+/* Judge by the interval in `j`. */
 static void judge_interval(struct judgement *j, const struct sample *s, enum prediction prediction,
                            double matters)
 {

@@ -7,7 +7,7 @@
 #include "config/config.h"
 
 struct tuned_rate {
-  const char *registered, *best, *beside[2]; /* beside: "" where there is none */
+  const char *registered, *best, *beside[2]; /* beside: "" if there is none */
   int arm;
   enum tuning_end end;
 };

@@ -13,9 +13,9 @@
 
 enum { ROUND_STEPS = 2, RESAMPLES = 2000 };
 
-/* --- what a key may be ---------------------------------------------------------------------------------- */
+/* --- values of a key ------------------------------------------------------------------------------------ */
 
-struct key_state { /* a key of a configuration as it is */
+struct key_state { /* state of a key in a configuration */
   const char *name;
   const struct option_row *row;
   char text[64];
@@ -43,7 +43,7 @@ static int is_numeric(const struct option_row *row)
   return row->type == OPTION_REAL || row->type == OPTION_INT;
 }
 
-/* So many factors from the start, within the key's range and whole where it is, with the digits that it is run with. */
+/* The value `at` factors from the start, clipped to the key's range, rounded to the digits of its text. */
 static double value_at(const struct tuning *t, const struct tuning_arm *a, int key, int at, char text[32])
 {
   struct key_state x;
@@ -61,7 +61,7 @@ static double value_at(const struct tuning *t, const struct tuning_arm *a, int k
   return value;
 }
 
-/* Is there no other value beyond? */
+/* Is there no further value in this direction? */
 static int is_limit(const struct tuning *t, const struct tuning_arm *a, int key, int at, int step)
 {
   char text[2][32];
@@ -172,7 +172,7 @@ static void add_point(const struct tuning *t, struct tuning_arm *a, const int *a
   }
 }
 
-/* All points of the grid that are not there yet. */
+/* Add all points of the grid that do not exist yet. */
 static void fill_grid(const struct tuning *t, struct tuning_arm *a)
 {
   for (int i = a->low[0]; i <= a->high[0]; i++)
@@ -211,7 +211,7 @@ static int plan_round(void *context, struct run_batch *r, int again, struct erro
 static int is_better(const struct tuning *t, double a, double b) { return t->maximise ? a > b : a < b; }
 static double worst(const struct tuning *t) { return t->maximise ? -INFINITY : INFINITY; }
 
-/* What one run counts: a time that was not reached is later than all that were. */
+/* The score of one run: a time that was not reached counts as infinite. */
 static double worth(const struct tuning *t, const struct tuning_run *run)
 {
   const struct measured *v = &run->value;
@@ -225,7 +225,7 @@ static double score_of(const struct tuning *t, const struct tuning_point *p, con
   for (long i = 0; i < t->seeds; i++) {
     uint64_t s = draw ? draw_below(*draw, (uint64_t)i, (uint64_t)t->seeds) : (uint64_t)i;
     double one = worth(t, &p->run[s]);
-    if (one == worst(t)) return one; /* nobody trains where a run may be lost */
+    if (one == worst(t)) return one; /* a point with any lost run gets the worst score */
     sum += one;
   }
   return sum / (double)t->seeds;
@@ -249,7 +249,7 @@ static int read_point(struct tuning *t, struct tuning_point *p, struct error *er
   return status;
 }
 
-/* How far a point lies from the ends of the grid, where it is least. */
+/* The smallest distance of a point from the ends of the grid. */
 static int depth(const struct tuning *t, const struct tuning_arm *a, const struct tuning_point *p)
 {
   int least = TUNING_MOST;
@@ -261,7 +261,7 @@ static int depth(const struct tuning *t, const struct tuning_arm *a, const struc
   return least;
 }
 
-/* Of equally good ones the one deepest in the grid, then the smallest value. -1: none has a score. */
+/* The best point; ties go to the point deepest in the grid, then to the smallest value. -1: none has a score. */
 static int find_best(const struct tuning *t, const struct tuning_arm *a, const struct draw *draw)
 {
   int best = -1;
@@ -287,7 +287,7 @@ static int is_flat(const struct tuning_arm *a)
 
 /* --- growing -------------------------------------------------------------------------------------------- */
 
-/* Further values at one end; 0: there are none, or there were enough. */
+/* Extend the grid at one end; returns the number of added values, 0 at a limit. */
 static int extend(const struct tuning *t, struct tuning_arm *a, int key, int step)
 {
   int *end = step < 0 ? &a->low[key] : &a->high[key], grown = 0;
@@ -299,7 +299,7 @@ static int extend(const struct tuning *t, struct tuning_arm *a, int key, int ste
   return grown;
 }
 
-/* Without any score smaller values are tried: what diverges does so where they are large. */
+/* Without any score try smaller values: runs diverge at large ones. */
 static void grow_blindly(const struct tuning *t, struct tuning_arm *a)
 {
   int grown = 0;
@@ -340,7 +340,7 @@ static int compare_points(const void *x, const void *y)
   return 0;
 }
 
-/* How sure the choice is: against each point seed by seed, and over resamples of the seeds. */
+/* Quantify the choice: compare with each point seed by seed, and resample the seeds. */
 static void conclude(struct tuning *t, struct tuning_arm *a)
 {
   qsort(a->point, (size_t)a->points, sizeof *a->point, compare_points);

@@ -1,15 +1,15 @@
-/* tuning.h - the best value of a key (or two) for each of several arms: chosen by runs, not guessed
-   From where each arm stands a grid of five values a factor sqrt(3) apart is run on seeds of their own, and grows
-   until the best of every arm is not at an end. Seeds that choose are not those that a comparison is made on: the best
-   of many looks better than it is on the seeds that chose it. Runs are points of one sweep in one folder, so that what
-   was stopped goes on, and nothing but the files is remembered. */
+/* tuning.h - the best value of a key (or two) for each of several arms, found by runs
+   Around the start value of each arm a grid of five values, a factor of sqrt(3) apart, is run on separate seeds. It
+   grows until the best value of every arm is not at an end. The seeds of the choice are not those of the comparison,
+   because the best of many looks better on the seeds that chose it. Runs are points of one sweep in one folder, so that
+   a stopped search continues from the files, which are its only state. */
 #ifndef MAXLOGIT_LEDGER_TUNING_H
 #define MAXLOGIT_LEDGER_TUNING_H
 #include "analysis/metric.h"
 #include "run/sweep.h"
 
 enum { TUNING_KEYS = 2, TUNING_SEED = 2101, TUNING_SEEDS = 6, TUNING_START = 5, TUNING_MOST = 17 };
-#define TUNING_FACTOR 1.7320508075688772 /* from a value to the next */
+#define TUNING_FACTOR 1.7320508075688772 /* ratio of successive values */
 #define TUNING_METRIC "val_loss:last3:mean"
 
 struct tuning_run {
@@ -23,26 +23,26 @@ struct tuning_point {
   double value[TUNING_KEYS];
   char text[TUNING_KEYS][32];
   struct tuning_run *run; /* [seeds] */
-  double score; /* mean over the seeds; infinite, the worse way, where a run diverged or has no value */
-  int diverged, blown_up, missing; /* runs; one that blew up counts with its value */
-  double behind;                   /* the best's mean: by how much it is better */
-  int worse;                       /* on how many seeds it is */
-  double chosen;                   /* share of resamples of the seeds in which this one is the best */
+  double score;           /* mean over the seeds; the worst infinity if a run diverged or has no value */
+  int diverged, blown_up, missing; /* numbers of runs; a run that blew up counts with its value */
+  double behind;                   /* how much better the mean of the best point is */
+  int worse;                       /* number of seeds on which the best point is better */
+  double chosen;                   /* share of resamples of the seeds in which this point is the best */
 };
 enum tuning_end {
   TUNING_OPEN,
   TUNING_BRACKETED,
-  TUNING_AT_LIMIT, /* the best is the last value that the key may have */
+  TUNING_AT_LIMIT, /* the best is at a limit of the key */
   TUNING_FLAT,     /* all are equally good */
-  TUNING_TOO_FAR,  /* TUNING_MOST values, and the best is still at an end */
-  TUNING_NOTHING   /* no point of so many has a score */
+  TUNING_TOO_FAR,  /* TUNING_MOST values, but the best is still at an end */
+  TUNING_NOTHING   /* no point has a score */
 };
 struct tuning_arm {
   char name[64];
   struct config *config; /* unfinished, one point; owned */
   double start[TUNING_KEYS];
   int low[TUNING_KEYS], high[TUNING_KEYS]; /* of the grid */
-  struct tuning_point *point;              /* by the first key, then the second, upwards once tuned */
+  struct tuning_point *point;              /* by the first key, then the second; ascending once tuned */
   int points, best;                        /* -1: none */
   enum tuning_end end;
 };
@@ -57,7 +57,7 @@ struct tuning {
   const char *name; /* of the sweep, for the default folder */
   struct tuning_arm *arm;
   int arms;
-  /* As in sweep.h; before each round `begin` hears its sweep. Any may be NULL. */
+  /* As in sweep.h; `begin` is called before each round with its sweep. Any may be NULL. */
   void (*begin)(void *context, const struct sweep *);
   void (*look)(void *context, const struct sweep *, long point);
   void (*say)(void *context, const struct sweep *, long point, long count, const char *line);
@@ -65,14 +65,14 @@ struct tuning {
   char *folder; /* once run */
 };
 
-/* An arm, whose configuration has one point; it is copied. STATUS_USAGE: a key has no number above zero to start
-   from, or is not a number. */
+/* Add an arm; its configuration, which must have one point, is copied. STATUS_USAGE: a key is not a number, or its
+   start value is not above zero. */
 int tuning_add(struct tuning *, const char *name, const struct config *, struct error *);
 /* Run, grow, choose. STATUS_STOPPED: start again to go on; STATUS_FAIL: a run could not be done. */
 int tuning_run(struct tuning *, struct error *);
 void tuning_free(struct tuning *);
 
-/* The point beside the best, `step` -1 or 1 along a key; NULL: it is not there. */
+/* The point next to the best, `step` -1 or 1 along a key; NULL if it does not exist. */
 const struct tuning_point *tuning_beside(const struct tuning_arm *, int key, int step);
 const char *tuning_end_text(enum tuning_end); /* "bracketed" */
 #endif

@@ -1,5 +1,5 @@
-/* attention.c - maxlogit/attention.h: a tile of queries against a tile of keys at a time
-   Where only maxima are asked for, the processor's kernel finds them, unless numbers are not finite. */
+/* attention.c - maxlogit/attention.h: scores of one tile of queries and one tile of keys at a time
+   If only maxima are requested, the processor's kernel computes them, unless numbers are not finite. */
 #include "maxlogit/attention.h"
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 enum { TILE = 64 };
 
-/* Of a tile's queries: the softmax so far, as sums relative to the largest logit. */
+/* The softmax so far, for a query of a tile, as sums relative to the largest logit. */
 struct query_row {
   double most, sum, weighted; /* sum e^(s - most); sum (s - most) e^(s - most) */
 };
@@ -23,10 +23,10 @@ struct work {
   float *q;        /* [TILE, size] */
   float *k;        /* [size, TILE]: lanes are keys */
   float s[TILE];   /* a query's logits */
-  int has_entropy; /* is asked for */
+  int has_entropy; /* the entropy is requested */
   struct query_row row[TILE];
-  long *first, *end; /* [queries], of the batch that is looked at: the keys that each sees */
-  float *room;       /* the kernel's */
+  long *first, *end; /* [queries], of the current batch: the visible keys of each */
+  float *room;       /* scratch of the kernel */
 };
 
 /* --- numbers --------------------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static float number_at(const void *x, long i, enum maxlogit_number number)
 
 /* --- ranges ---------------------------------------------------------------------------------------------- */
 
-/* Keys first .. end-1 that query i of a batch sees. */
+/* Keys first .. end-1 are visible to query i of a batch. */
 static void range_of(const struct maxlogit_attention *a, long b, long i, long *first, long *end)
 {
   long own = i + a->keys - a->queries;
@@ -104,7 +104,7 @@ static void score(struct work *w, long i)
   for (int j = 0; j < TILE; j++) w->s[j] = sum[j] * w->scale;
 }
 
-/* NaN is above all. */
+/* NaN counts as largest. */
 static float max_or_nan(float a, float b) { return isnan(a) || a >= b ? a : b; }
 
 static void take_entropy(struct query_row *r, const float *s, long count)
@@ -128,7 +128,7 @@ static void take_entropy(struct query_row *r, const float *s, long count)
 struct running_maxima {
   float max, max_abs;
   double entropy;
-  long queries; /* that see a key */
+  long queries; /* with a visible key */
 };
 
 static void take_tile(struct work *w, long i0, long queries, long j0, long keys, struct running_maxima *m)
@@ -146,7 +146,7 @@ static void take_tile(struct work *w, long i0, long queries, long j0, long keys,
   }
 }
 
-/* The keys that any of these queries sees lie in [*first, *end). */
+/* All keys that are visible to any of these queries are in [*first, *end). */
 static void range_of_tile(const struct work *w, long i0, long queries, long *first, long *end)
 {
   *first = w->a->keys;
@@ -180,7 +180,7 @@ static void take_head(struct work *w, long b, long h, struct running_maxima *m)
   }
 }
 
-/* --- maxima alone ---------------------------------------------------------------------------------------- */
+/* --- only maxima ----------------------------------------------------------------------------------------- */
 
 static const void *row_at(const void *x, long i, enum maxlogit_number number)
 {

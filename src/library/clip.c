@@ -1,4 +1,4 @@
-/* clip.c - maxlogit/clip.h: what training/stabilizers/qk_clip.c records, of one layer, on the reference device */
+/* clip.c - maxlogit/clip.h: the program of training/stabilizers/qk_clip.c, for one layer, on the reference device */
 #include "maxlogit/clip.h"
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/error_export.h"
 #include "training/stabilizers/qk_clip.h"
 
-enum { MOST_HEADS = 4096 }; /* of a layer; its scope takes a square of them */
+enum { MOST_HEADS = 4096 }; /* of a layer; the layer scope needs memory for its square */
 
 static int check(const struct maxlogit_clip *c, long heads, long kv_heads, struct error *e)
 {
@@ -21,7 +21,7 @@ static int check(const struct maxlogit_clip *c, long heads, long kv_heads, struc
   return STATUS_OK;
 }
 
-/* The factors of rows, by role, that a caller gets: so many, each that of the first head with the rows. */
+/* The output arrays for the factors of rows, by role; each factor is that of the first head with the rows. */
 enum { ROLES = ROLE_K_ROPE_SHARED + 1 };
 struct factors {
   struct {
@@ -34,7 +34,7 @@ struct factors {
 static int compute(const struct maxlogit_clip *c, const float *max_logit, long heads, long kv_heads,
                    const struct factors *out, struct maxlogit_error *error)
 {
-  /* scopes and rules of MLA are in the order of qk_clip.h */
+  /* scopes and MLA rules have the order of qk_clip.h */
   static const long gqa[] = {QK_CLIP_Q_ONLY, QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_COMPENSATED};
   IN_C_LOCALE;
   struct error e = {0};
@@ -42,7 +42,7 @@ static int compute(const struct maxlogit_clip *c, const float *max_logit, long h
   if (status) return error_export(error, status, &e);
   const struct qk_clip options = {
     .tau = c->tau, .alpha = c->alpha, .scope = c->scope, .gqa = gqa[c->gqa], .mla = c->mla};
-  struct device *device = device_reference(); /* its memory is the host's */
+  struct device *device = device_reference(); /* its memory is host memory */
   struct numbers *numbers = numbers_new(device, 3);
   struct program *p = program_new(device);
   struct tensor *logit = program_input(p, TENSOR_REAL, heads, 1, "max logit"), *by_head[ROLES] = {NULL},

@@ -1,5 +1,5 @@
 /* read.c - maxlogit/read.h, by the reader of run files
-   The file is let go of after each question: the HDF5 library has one door, and who holds a file open holds it. */
+   The file is closed after each query, because an open file holds the mutex of the HDF5 library. */
 #include "maxlogit/read.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "storage/run_file.h"
 
 struct series_names {
-  const char **key, **value; /* value NULL: of series */
+  const char **key, **value; /* value NULL: for series */
   long count;
 };
 
@@ -18,7 +18,7 @@ struct maxlogit_run {
   struct run_file *file;
   struct series_names settings, series;
   struct notes notes;
-  struct { /* of the axis that was asked for last */
+  struct { /* the last axis queried */
     char axis[64], *names;
     long count;
     size_t room;
@@ -149,7 +149,7 @@ void maxlogit_values_free(struct maxlogit_values *values)
 
 int maxlogit_run_place(const struct maxlogit_run *of, const char *axis, long i, char *name, size_t room)
 {
-  struct maxlogit_run *run = (struct maxlogit_run *)(size_t)of; /* what was asked for last is kept */
+  struct maxlogit_run *run = (struct maxlogit_run *)(size_t)of; /* caches the last query */
   if (strcmp(run->places.axis, axis) != 0) {
     memory_free(run->places.names);
     run->places.count = 0;

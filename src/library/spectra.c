@@ -1,4 +1,4 @@
-/* spectra.c - maxlogit/spectra.h, by what records our own spectra */
+/* spectra.c - maxlogit/spectra.h, by the same functions as the recorded spectra */
 #include "maxlogit/spectra.h"
 #include <math.h>
 #include "base/c_locale.h"
@@ -75,7 +75,7 @@ int maxlogit_form_spectra(const float *w_q, long heads, const float *w_k, long k
   return error_export(error, status, &e);
 }
 
-/* How far `count` blocks of rows reach over what the norm makes. */
+/* Bounds on the length of the outputs of `count` blocks of rows, for normalized inputs. */
 static int reaches(struct spectra *work, const float *w, long count, long size, long cols, const double *gain,
                    double *out, struct error *e)
 {

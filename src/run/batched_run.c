@@ -10,21 +10,21 @@
 #include "run/batched.h"
 #include "run/drive.h"
 
-/* A run keeps its thread this long before another has its turn: long against a step's own memory, short against a
-   run. */
+/* A run keeps its thread for this long: long enough to amortize loading its memory into the caches, short compared with
+   a run. */
 static const double turn_seconds = 0.02;
 
 struct batch_member {
   struct batched_run *run;
-  int number;              /* of the run among all */
-  struct config *read;     /* from the run file, where it goes on */
-  struct trainer *trainer; /* NULL: over */
-  int busy;                /* a thread is at it */
-  int over;                /* it is to end now */
+  int number;              /* the run's index */
+  struct config *read;     /* configuration read from the run file, if the run is resumed */
+  struct trainer *trainer; /* NULL: the run has ended */
+  int busy;                /* a thread is stepping this run */
+  int over;                /* the run must end now */
 };
 
 struct member_queue {
-  pthread_mutex_t lock; /* of members, and for the ears */
+  pthread_mutex_t lock; /* protects the members and serializes the hooks */
   struct batch_member *member;
   int members;
   double began;
@@ -35,7 +35,7 @@ struct member_queue {
 
 static long steps_left(const struct trainer *t) { return trainer_status(t).steps - trainer_status(t).done; }
 
-/* The run that has most to do and nobody at it. */
+/* Claim the idle run with the most steps left; NULL if there is none. */
 static struct batch_member *take_turn(struct member_queue *l)
 {
   struct batch_member *best = NULL;
@@ -84,7 +84,7 @@ static void end(struct member_queue *l, struct batch_member *s)
   call_end_hook(l, s);
 }
 
-/* What came of its step. */
+/* Call the step hook, or end the run if its step failed. */
 static void after_step(struct member_queue *l, struct batch_member *s, const struct error *e)
 {
   if (!e->status) {
@@ -111,7 +111,7 @@ static void advance(struct member_queue *l, struct batch_member *s)
   } while (s->trainer && clock_seconds() < until);
 }
 
-/* A thread that finds no free run has nothing more to do: runs only become fewer. */
+/* A thread that finds no idle run returns: the number of runs only decreases. */
 static void drive_members(void *context, int thread)
 {
   struct member_queue *l = context;
@@ -119,7 +119,7 @@ static void drive_members(void *context, int thread)
   for (struct batch_member *s; (s = take_turn(l)); end_turn(l, s)) advance(l, s);
 }
 
-/* --- all at once, on a device that computes the runs itself ------------------------------------------------------ */
+/* --- all runs at once, on a device with run_arenas_in_one_call --------------------------------------------------- */
 
 static void end_if_over(void *context, long member, int worker)
 {
@@ -130,7 +130,7 @@ static void end_if_over(void *context, long member, int worker)
   s->over = 0;
 }
 
-/* Those that are over end, at the same time: a member that is left is computed along, and nobody looks. */
+/* End the runs that are over, in parallel. The device still computes their arenas, but the results are never read. */
 static void gather_batch(struct member_queue *l, struct batched *c)
 {
   struct device *device = NULL;
@@ -139,7 +139,7 @@ static void gather_batch(struct member_queue *l, struct batched *c)
     s->over = s->trainer && !goes_on(l, s);
     if (s->over) device = trainer_device(s->trainer);
   }
-  if (device && device->wait) device->wait(device); /* this thread alone has the device compute */
+  if (device && device->wait) device->wait(device); /* only this thread submits work to the device */
   if (c->pool)
     parallel_for(c->pool, l->members, end_if_over, l);
   else
@@ -149,7 +149,7 @@ static void gather_batch(struct member_queue *l, struct batched *c)
     if (l->member[i].trainer) c->run[c->count++] = l->member[i].trainer;
 }
 
-/* The threads draw batches and make rows and files; this one tells the device. */
+/* The pool's threads draw batches and write rows and files; this thread submits work to the device. */
 static void drive_together(struct member_queue *l, int threads)
 {
   size_t n = (size_t)l->members;
@@ -186,7 +186,7 @@ static void sit_down(struct batch_member *s, struct device *device)
     run->status = trainer_resume_on(&s->trainer, device, run->path, &run->error);
 }
 
-/* What is replayed for all must be what each has recorded. */
+/* One program is replayed for all runs, so all must have recorded the same program. */
 static void compare_programs(struct batch_member *s, const struct batch_member *first)
 {
   const char *difference = trainer_difference(first->trainer, s->trainer);
@@ -197,7 +197,7 @@ static void compare_programs(struct batch_member *s, const struct batch_member *
   s->trainer = NULL;
 }
 
-/* On `alone`, or on arenas. */
+/* Drive the runs on the device `alone`, or on arenas. */
 static void drive_on(struct device *alone, struct run_arenas *run_arenas, struct batch_member *member,
                      int members, int threads, const struct batched_run_hooks *hooks)
 {
@@ -229,7 +229,7 @@ static void fail_all(struct batch_member *member, int members, const struct batc
   }
 }
 
-/* Slabs for as many of these runs as the device holds: said, where that is not all. */
+/* Open arenas for as many of these runs as the device holds. Prints a message if that is fewer than requested. */
 static struct run_arenas *slabs_for(const char *kind, int *runs, size_t bytes, int each, struct error *e)
 {
   struct run_arenas *run_arenas = NULL;
@@ -246,7 +246,7 @@ static struct run_arenas *slabs_for(const char *kind, int *runs, size_t bytes, i
   return run_arenas;
 }
 
-/* As many at a time as there is memory for. */
+/* Drive the runs in groups of as many as fit in memory. */
 static void drive_in_turns(struct batch_member *member, int members, size_t bytes, int each, int threads,
                            const struct batched_run_hooks *hooks)
 {
@@ -264,7 +264,7 @@ static void drive_in_turns(struct batch_member *member, int members, size_t byte
   }
 }
 
-/* Runs of one structure: a device for one alone, else arenas as large as a run that is built to measure it. */
+/* Runs of one structure. A single run opens a device; several get arenas, sized by building one run. */
 static void drive_same(struct batch_member *member, int members, int threads,
                        const struct batched_run_hooks *hooks)
 {

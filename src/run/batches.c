@@ -27,8 +27,8 @@ void host_batch_init(struct host_batch *h, struct arena *arena, const struct mod
   }
 }
 
-/* What a head is to predict that looks k tokens further on than the main one: of its own document only, and what no row
-   of the stack has seen. Returns the number of targets that count. */
+/* Targets of the head that looks k tokens further ahead than the main head. A target counts if it is in the same
+   document and no row of the stack attends to it. Returns the number of targets that count. */
 static double draw_targets(struct host_batch *h, long k)
 {
   const struct batch *b = &h->batch;
@@ -48,7 +48,7 @@ static double draw_targets(struct host_batch *h, long k)
   return count;
 }
 
-/* The document of position `from` of a row ends before: */
+/* The end of the document at position `from` of a row. */
 static long document_end(const struct host_batch *h, const int *document, long from)
 {
   long to = from + 1;
@@ -94,7 +94,7 @@ double host_batch_draw(struct host_batch *h, const struct data *data, enum data_
   return count;
 }
 
-/* A micro-batch of what all positions of the batch have: this rank's part of each sequence, if that is cut. */
+/* Upload a micro-batch of per-position values: this rank's part of each sequence, if sequences are cut. */
 static void feed(const struct host_batch *h, struct device *d, const struct model_program *p,
                  struct tensor *to, const void *all, size_t size, long part)
 {
@@ -115,7 +115,7 @@ static void upload_ranges(struct device *d, const struct key_ranges *to, const i
   if (to->window) d->upload(d, to->window->data, window, (size_t)n * sizeof *window);
 }
 
-/* What its rows see of the keys of the `stage`-th rank before. */
+/* Upload the key ranges of the micro-batch's rows among the keys of the `stage`-th preceding rank. */
 static void feed_ranges(const struct host_batch *h, struct device *d, const struct model_program *p,
                         int stage, long part)
 {

@@ -17,7 +17,7 @@ struct host_batch {
   const struct model_options *model;
   int *tokens, *targets[1 + MAX_MODULES], *position;
   int *start, *end, *window;     /* see struct row_range */
-  void *part;                    /* what one upload takes: of each position three int, or a real */
+  void *part;                    /* staging buffer of one upload: three ints or one real per position */
   real *weight[1 + MAX_MODULES]; /* targets and their weights, of the main head, then of every module */
 };
 void host_batch_init(struct host_batch *, struct arena *, const struct model_options *, long rows);

@@ -1,11 +1,11 @@
-/* change.c - changes of a run that goes on */
+/* change.c - changes of options of a run that continues */
 #include <stdio.h>
 #include <string.h>
 
 #include "run/state.h"
 
-/* Only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and where
-   train.init_from lies now (its content is compared where it is still needed). */
+/* Accepts only keys that cannot change the past: free ones, train.steps upwards under a constant schedule, and the
+   current path of train.init_from (its content is compared where it is still needed). */
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
   struct config_entry x;
@@ -48,7 +48,7 @@ int trainer_change_config(struct config *c, const char *const *changes, int coun
 
 /* --- of a run in memory ------------------------------------------------------------------------------------ */
 
-/* Programs and series of a trainer that is there are as it began: of the record only intervals can change. */
+/* The programs and series of a live trainer are fixed, so of the record only intervals can change. */
 static int check_live(const struct trainer *t, const char *assignment, struct error *e)
 {
   static const char *const intervals[] = {"record.every", "record.spectra_every", "record.probe_every"};
@@ -90,7 +90,7 @@ int trainer_change(struct trainer *t, const char *change, struct error *e)
   if (t->plan.record.every) t->plan.record.every = record->every;
   if (t->plan.record.spectra_every) t->plan.record.spectra_every = record->spectra_every;
   if (t->plan.record.probe_every) t->plan.record.probe_every = record->probe_every;
-  if (t->plan.train->steps > steps && t->done == steps) { /* rows of its end, which no longer is */
+  if (t->plan.train->steps > steps && t->done == steps) { /* drop the rows of its former end */
     recorder_go_back(t->record.recorder, t->done);
     recorder_forget(t->record.recorder, t->done - 1, t->plan.record.every);
   }

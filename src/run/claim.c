@@ -21,15 +21,15 @@ static const double look_seconds = 0.5;
 /* --- marks ------------------------------------------------------------------------------------------------------ */
 
 struct point_mark {
-  uint64_t farm;   /* whose: what another says does not bind this one */
-  uint64_t holder; /* which of its processes */
-  int kills;       /* workers that were killed at it */
+  uint64_t farm;   /* farm that wrote the mark; other farms ignore its result */
+  uint64_t holder; /* process of that farm */
+  int kills;       /* workers killed while computing this point */
   int fate;
   long step;
   char reason[512];
 };
 
-/* 0: there is no file. What cannot be read is of another farm, or none. */
+/* Returns 0 if there is no file. An unreadable mark gets farm 0, which matches no farm. */
 static int read_mark(const char *path, struct point_mark *m)
 {
   char *text;
@@ -99,7 +99,7 @@ void claim_bury(struct sweep_point *p, int signal, const char *reason)
   struct error ignored = {0};
   run_sibling(path, p->path, ".point");
   struct lock *lock = lock_take(path, &ignored);
-  if (!lock) { /* another is at it again */
+  if (!lock) { /* another process is computing it again */
     p->fate = SWEEP_RUNNING;
     p->elsewhere = 1;
     return;
@@ -116,19 +116,19 @@ void claim_bury(struct sweep_point *p, int signal, const char *reason)
 
 /* --- the points of others --------------------------------------------------------------------------------------- */
 
-/* Its holder may be alive, and must not write any more: it sees that it has lost the lock, and ends. */
+/* The holder may still be alive. Removing its lock file makes it lose the lock and end before it writes again. */
 static void take_from(struct sweep_point *p, const char *path)
 {
   char lock[4096];
   run_sibling(lock, p->path, ".lock");
-  file_remove(lock); /* before the point can be taken */
+  file_remove(lock); /* first, before another process can claim the point */
   file_remove(path);
   p->fate = SWEEP_WAITING;
   message("%s %s: its process has not been heard of for %g s (comm.timeout); it is taken up again", p->id,
           p->label, farm_patience());
 }
 
-/* Without making the file. */
+/* Unlike lock_take, does not create the file. */
 static int is_free(const char *path)
 {
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC),
@@ -169,7 +169,7 @@ int claim_look_around(struct sweep *s)
     any |= s->points[i].elsewhere;
     waiting |= s->points[i].fate == SWEEP_WAITING;
   }
-  /* who has work himself and tells nobody need not know */
+  /* a process with waiting points of its own needs no progress of others, unless it prints */
   if (!any || clock_seconds() - looked < look_seconds || (waiting && !farm_tells())) return any;
   looked = clock_seconds();
   for (long i = 0; i < s->count; i++) {
@@ -181,14 +181,14 @@ int claim_look_around(struct sweep *s)
   return 1;
 }
 
-/* Does point i follow `before`, the longest first, and may it share a launch with it? */
+/* Is point i at most as long as `before` (in a strict order), and may both share a launch? */
 static int follows(const struct sweep *s, long i, long before)
 {
   const struct sweep_point *p = &s->points[i], *b = &s->points[before];
   return p->structure == b->structure && (p->work < b->work || (p->work == b->work && i > before));
 }
 
-/* The longest that waits, of those that may follow `before` in its launch (-1: of all); s->count: none. */
+/* The longest waiting point, among those that may follow `before` in its launch (-1: among all); s->count: none. */
 static long longest(struct sweep *s, long before)
 {
   for (;;) {

@@ -1,10 +1,10 @@
-/* decode.c - validation batches through a cache, some tokens at a time, against the training form */
+/* decode.c - validation batches decoded through a cache, block by block, compared with the training form */
 #include <math.h>
 
 #include "base/memory.h"
 #include "run/batched.h"
 
-/* Positions [c, c + block) of each sequence; `from` [batch, context], NULL: their numbers. */
+/* Upload positions [c, c + block) of each sequence. `from`: [batch, context]; NULL uploads the positions themselves. */
 static void feed(struct trainer *t, const struct model_program *d, struct tensor *input, const int *from,
                  long c)
 {
@@ -17,8 +17,8 @@ static void feed(struct trainer *t, const struct model_program *d, struct tensor
                            (size_t)(d->batch * block) * sizeof *t->engine.columns);
 }
 
-/* Token losses [batch*context] of micro-batch `part`, one block of positions after another; the last one ends with the
-   context, and what of it has been there already is made again. */
+/* Token losses [batch*context] of micro-batch `part`, block by block. The last block ends with the context and
+   recomputes the positions where it overlaps the block before. */
 static void decode_part(struct trainer *t, struct model_program *d, long part, real *out)
 {
   struct host_batch *h = &t->engine.host;
@@ -68,7 +68,7 @@ static void compare_part(struct trainer *t, long part, const real *training, con
 static void decode(struct trainer *t, struct model_program *decoder, struct decode_result *r)
 {
   const size_t n = (size_t)(t->engine.look_program.batch * t->engine.look_program.context);
-  double relative = sqrt(REAL_EPS); /* far above rounding, and still a small change */
+  double relative = sqrt(REAL_EPS); /* far above rounding, but still a small change */
   *r = (struct decode_result){.cached = decoder->cached};
   real *training = memory_new(3 * n, sizeof *training), *decoded = training + n, *off = decoded + n;
   for (long b = 0; b < t->plan.train->val_batches; b++) {

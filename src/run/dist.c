@@ -24,8 +24,8 @@ int dist_threads(const struct trainer *t, int threads)
   return share > 0 ? share : 1;
 }
 
-/* Ranks that can neither be along the context nor divide the batch. A resume, which has its configuration from the
-   file, may cut otherwise, a rerun may not. */
+/* Check that the ranks along the context divide the ranks. A resume, which has its configuration from the file, may
+   choose another division; a rerun may not. */
 static int check_context(const struct trainer *t, struct error *e)
 {
   const int ranks = t->ranks.comm->ranks;
@@ -49,7 +49,7 @@ static int check_context(const struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
-/* Who is asked for another number must be told before anyone waits for a group that will not come about. */
+/* All ranks must agree on comm.context before they split: a missing rank would block the others. */
 static int check_contexts(const struct trainer *t, struct error *e)
 {
   long *all = memory_new((size_t)t->ranks.comm->ranks, sizeof *all);
@@ -116,7 +116,7 @@ int dist_check_shards(const struct trainer *t, struct error *e)
   return STATUS_OK;
 }
 
-/* Those that look at, or write, whole matrices outside of passes. */
+/* Parts that read or write whole matrices outside of passes. */
 static int check_whole(const struct trainer *t, struct error *e)
 {
   for (int i = 0; t->ranks.shards && i < t->engine.model.stabilizer_count; i++)

@@ -5,7 +5,7 @@
 #include "run/dist.h"
 #include "storage/provenance.h"
 
-/* What must be equal. */
+/* Properties that must be equal on all ranks. */
 struct facts {
   char program[160], kernels[16], device[16], id[16];
   uint64_t data;
@@ -19,7 +19,7 @@ static struct facts facts_of(const struct trainer *t)
   provenance_get(&p);
   snprintf(f.program, sizeof f.program, "%.40s, revision %.60s%s, numerics %d", p.version, p.revision,
            p.dirty > 0 ? " (changed)" : "", NUMERICS_VERSION);
-  /* all but those without a fused multiply-add have the same bits */
+  /* all levels with a fused multiply-add have the same bits */
   snprintf(f.kernels, sizeof f.kernels, "%s", strcmp(ops_cpu_level(), "base") ? "fused" : "base");
   snprintf(f.device, sizeof f.device, "%.15s", t->engine.device->name);
   snprintf(f.id, sizeof f.id, "%.15s", t->plan.id);
@@ -40,7 +40,7 @@ static void describe_difference(const struct trainer *t, struct error *e, int ra
   tell_as(STATUS_FAIL, t, e, rank, what, there, here);
 }
 
-/* Part of the id as well: said by itself, it is what a resume was asked for. */
+/* train.steps is part of the id as well. It has its own message, because a resume may request it. */
 static void compare_steps(const struct trainer *t, struct error *e, int rank, long there, long here)
 {
   char text[2][32];

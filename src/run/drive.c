@@ -12,11 +12,11 @@
 #include "base/number.h"
 #include "base/status_line.h"
 
-/* Lock-free: handlers may write them, and any thread that drives a run reads the first. */
+/* Lock-free: handlers may write them, and every thread that drives a run reads `caught`. */
 static atomic_int caught, interrupted;
 
-/* A second interrupt ends at once. Of a first one, in a terminal, a sweep's worker is told by SIGTERM, too, which is
-   handled before it where both are waiting. */
+/* A second SIGINT ends the process at once. After Ctrl-C a sweep's worker gets both SIGINT from the terminal and
+   SIGTERM from its parent, so SIGTERM must not count as a second interrupt. */
 static void on_signal(int number)
 {
   if (number == SIGINT && atomic_exchange(&interrupted, 1)) _exit(128 + SIGINT);

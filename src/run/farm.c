@@ -45,9 +45,9 @@ int farm_join(const struct comm_options *o, struct error *e)
               "comm.ranks = %ld: %d ranks cannot be cut into such groups, of which each has a run at a "
               "time",
               o->ranks, farm.all->ranks);
-  if (farm_barrier(e)) return e->status; /* or some would wait for a group that will not come about */
+  if (farm_barrier(e)) return e->status; /* else some wait for a group that is never formed */
   farm.group = comm_split(farm.all, farm.all->rank / size, 1);
-  farm.group->is_apart = farm.all->rank >= size; /* the first tells: it cannot be done without */
+  farm.group->is_apart = farm.all->rank >= size; /* its rank 0 prints: the sweep needs it */
   if (size > 1) trainer_use_ranks(farm.group);
   return STATUS_OK;
 }

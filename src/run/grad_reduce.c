@@ -11,7 +11,7 @@ struct grad_reduce {
   struct tensor *grads[REDUCE_LEVELS], **kept[REDUCE_LEVELS]; /* of a level; NULL: not needed */
 };
 
-/* The odd number that is left of it by halving. */
+/* The number of micro-batches, halved until it is odd. */
 static long odd_part(long micro_batches)
 {
   while (micro_batches % 2 == 0) micro_batches /= 2;
@@ -25,14 +25,14 @@ static int bits_of(long n)
   return bits;
 }
 
-/* --- the order of joining ------------------------------------------------------------------------------------- */
+/* --- the order of the sums -------------------------------------------------------------------------------------- */
 
 struct steps {
   void (*replay)(void *context, int grad_reduce_part);
   void *context;
 };
 
-/* The i-th of so many has come, a binary counter from this level on; 1: they are all joined. */
+/* Add the i-th of `count` items to a binary counter that starts at this level. Returns 1 when all are added. */
 static int count_up(const struct steps *s, int level, long i, long count)
 {
   int k = 0;
@@ -92,7 +92,7 @@ static struct program *record_across(const struct grad_reduce *f)
 {
   struct program *p = program_new(f->model->device);
   report_record_across(f->model->report, p, f->passes);
-  if (f->passes == PASSES_STEP && !f->model->params.shards) { /* those of shards have been */
+  if (f->passes == PASSES_STEP && !f->model->params.shards) { /* shards have been reduced already */
     if (f->model->device->early)
       program_host(p, sums_end, &(char){0}, 1);
     else

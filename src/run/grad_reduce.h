@@ -1,7 +1,7 @@
 /* grad_reduce.h - gradients, losses and maxima of micro-batches are reduced in a fixed balanced tree
    Micro-batches are taken in the order of the batch. While their number is even it is halved; the odd rest is added
    with a binary counter. The share of a rank is then a subtree, if the number of ranks is a power of two, so a batch
-   has the same bits on any number of ranks. Reduced are the gradients (sums) and the numbers of the report. */
+   has the same bits on any number of ranks. The gradients (sums) and the numbers of the report are reduced. */
 #ifndef MAXLOGIT_RUN_GRAD_REDUCE_H
 #define MAXLOGIT_RUN_GRAD_REDUCE_H
 #include "model/pass.h"

@@ -1,4 +1,4 @@
-/* heads.c - a head's attention and singular values while its run is under way */
+/* heads.c - attention weights and singular values of a head during its run */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 /* --- attention ----------------------------------------------------------------------------------------------- */
 
-/* Of the first validation sequence. One more pass of attention over values that are the identity leaves its weights. */
+/* Attention weights on the first validation sequence: one more pass of attention, with the identity as values. */
 struct heads_look {
   struct tap tap; /* first: the program calls it */
   struct model *model;
@@ -40,7 +40,7 @@ static struct heads_look *look_new(struct trainer *t)
 {
   struct heads_look *x = arena_get(t->arena, 1, sizeof *x);
   x->tap.tap = look_at_scores;
-  x->tally = t->engine.model.probe; /* which is cleared before it is used again */
+  x->tally = t->engine.model.probe; /* the probe report is cleared before its next use */
   x->tally.tap_hook = &x->tap;
   x->weight = arena_get(t->arena, (size_t)model_blocks(&t->engine.model.options), sizeof *x->weight);
   model_program_init(&t->engine.model, &x->program, 1, t->engine.model.options.context, 0, &x->tally, 1);
@@ -81,8 +81,7 @@ long trainer_head_spectrum(struct trainer *t, int layer, int head, double *sigma
 {
   const struct model *m = &t->engine.model;
   struct logit_block all[MAX_LOGIT_BLOCKS], *q = NULL, *k = NULL;
-  for (int i = m->attention->logit_blocks(m, layer, head, all);
-       i-- > 0;) { /* the content parts, which come first */
+  for (int i = m->attention->logit_blocks(m, layer, head, all); i-- > 0;) { /* the content parts come first */
     if (all[i].role == ROLE_Q_HEAD) q = &all[i];
     if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) k = &all[i];
   }

@@ -11,7 +11,7 @@ void trainer_token_losses(struct trainer *t, const struct model_program *p, real
   t->engine.device->download(t->engine.device, out, y.data, (size_t)y.rows * sizeof(real));
 }
 
-/* Add the losses of micro-batch `part`, which a program has just seen, to the sums of their positions. */
+/* Add the losses of micro-batch `part`, from the program's last pass, to the sums of their positions. */
 static void add_positions(struct trainer *t, const struct model_program *p, long part, double *sum,
                           double *count)
 {
@@ -25,9 +25,9 @@ static void add_positions(struct trainer *t, const struct model_program *p, long
   }
 }
 
-/* --- what modules that look ahead predict, against the main head ----------------------------------------- */
+/* --- predictions of modules that look ahead, against the main head ---------------------------------------- */
 
-/* The largest of each row of logits [n, V]; -1 where one is NaN. */
+/* The index of the largest logit of each row [n, V]; -1 where one is NaN. */
 static void download_choices(struct trainer *t, const struct tensor *logits, int *choice)
 {
   long n = logits->rows, v = logits->cols;
@@ -65,13 +65,13 @@ static void add_agreements(struct trainer *t, const struct model_program *p, lon
 
 /* --- validation --------------------------------------------------------------------------------------------- */
 
-/* What is added up over the batches of the only run besides its losses; NULL where it is not wanted. */
+/* Sums over the batches of a single run besides its losses; NULL where they are not requested. */
 struct sums {
   double *position, *count; /* [context] */
   double *hits, *pairs;     /* [modules] */
 };
 
-/* Reduced is each time a micro-batch of every batch. */
+/* After each micro-batch of every batch the sums are reduced. */
 static void validate(const struct batched *c, batched_choice *chosen, const struct sums *s)
 {
   struct trainer *t = c->run[0];

@@ -7,7 +7,7 @@ struct row_writer {
   struct recorder *recorder;
   const struct recorded *recorded;
   long count;
-  int *id; /* of each, the recorder's */
+  int *id; /* the recorder's id of each series */
 };
 
 struct row_writer *row_writer_new(struct observers *w, struct recorder *r)

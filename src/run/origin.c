@@ -17,7 +17,7 @@ static int set_parameter(void *context, const char *key, const char *value, cons
   return config_set(s->config, key, value, origin, s->error);
 }
 
-/* The configuration that a run file tells, its values from where they came then. */
+/* Read the configuration from a run file, with the original source of each value. */
 static int config_of_run(const struct run_file *r, struct config *c, struct error *e)
 {
   const char *preset = run_parameter(r, "preset");
@@ -64,8 +64,8 @@ int origin_check(const char *path, const struct config *c, const struct origin *
                    path, o->id, now);
 }
 
-/* Those from before train.steps was raised bear the id that the run had then: with the steps that its file tells they
-   have its own. */
+/* Is this a checkpoint from before train.steps was raised? Such a checkpoint has the id of the shorter run; with the
+   present train.steps its configuration has the present id. */
 static int is_earlier(const struct checkpoint *state, const struct config *c, const struct origin *o)
 {
   char id[16] = "", then_id[16], text[32];
@@ -73,7 +73,7 @@ static int is_earlier(const struct checkpoint *state, const struct config *c, co
   struct config *then = config_new();
   snprintf(text, sizeof text, "%ld", ((const struct train_options *)config_section(c, "train"))->steps);
   if (!config_read(then, state->config_text, "checkpoint", &unread) && !config_finish(then, &unread)) {
-    config_id(then, o->data_content, o->start_content, then_id); /* another one: of other data, or weights */
+    config_id(then, o->data_content, o->start_content, then_id); /* differs: of other data or weights */
     if (!strcmp(then_id, state->id) && !config_set(then, "train.steps", text, "run file", &unread) &&
         !config_finish(then, &unread))
       config_id(then, o->data_content, o->start_content, id);
@@ -88,7 +88,7 @@ int origin_owns(const char *path, const char *id, const struct checkpoint *state
   struct config *c;
   struct error unread = {0};
   if (!state->count || !strcmp(state->id, id) || origin_read(path, &c, &o, &unread)) return STATUS_OK;
-  int owns = origin_check(path, c, &o, &unread) || is_earlier(state, c, &o); /* else nobody can tell */
+  int owns = origin_check(path, c, &o, &unread) || is_earlier(state, c, &o); /* accept if undecided */
   config_free(c);
   if (owns) return STATUS_OK;
   return error_set(e, STATUS_USAGE, "%s: its checkpoint of step %ld is of another run (id %s, not %s)", path,

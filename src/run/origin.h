@@ -1,4 +1,4 @@
-/* origin.h - what a run file tells of the run that is to go on */
+/* origin.h - the parts of a run file that a resume needs */
 #ifndef MAXLOGIT_RUN_ORIGIN_H
 #define MAXLOGIT_RUN_ORIGIN_H
 #include "config/config.h"
@@ -7,17 +7,17 @@
 struct origin {
   char id[16];
   uint64_t data_content, start_content;
-  int is_over; /* it diverged */
+  int is_over; /* the run diverged */
   long last_step;
-  int has_state; /* there is a checkpoint: where the weights started is of no account */
+  int has_state; /* there is a checkpoint: the origin of the initial weights is irrelevant */
 };
 
-/* With the finished configuration, its values from where they came then. */
+/* Read the finished configuration, with the original source of each value. */
 int origin_read(const char *path, struct config **, struct origin *, struct error *);
-/* The configuration as it was, with the contents that the file tells, has the run's id: else these are other
-   numerics. */
+/* Check that the stored configuration and contents still give the stored id. STATUS_FAIL: this version computes other
+   numbers. */
 int origin_check(const char *path, const struct config *, const struct origin *, struct error *);
-/* STATUS_USAGE where the state under the name of the run `id` at `path` is another run's, left there by a copy or a
-   move. What this version cannot tell is taken. */
+/* STATUS_USAGE if the checkpoint beside `path` belongs to another run than `id`, because of a copy or a move. If that
+   cannot be decided, the checkpoint is accepted. */
 int origin_owns(const char *path, const char *id, const struct checkpoint *, struct error *);
 #endif

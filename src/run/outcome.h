@@ -1,4 +1,4 @@
-/* outcome.h - what a run steers by of the step's passes, as its report tells it */
+/* outcome.h - results of a step's passes that control the run, from its report */
 #ifndef MAXLOGIT_RUN_OUTCOME_H
 #define MAXLOGIT_RUN_OUTCOME_H
 #include "base/memory.h"
@@ -9,9 +9,9 @@ struct outcome {
   real *max_logit, *max_abs_logit; /* [layers*heads] */
 };
 
-/* Where in [n] the largest is; the first NaN is larger than any number. */
+/* The index of the maximum of [n]; the first NaN counts as largest. */
 long outcome_largest(const real *, long n);
 void outcome_init(struct outcome *, struct arena *, const struct model *);
-/* From the report that was read last. */
+/* Read the values from the last report read. */
 void outcome_read(struct outcome *, const struct model *);
 #endif

@@ -36,8 +36,8 @@ long plan_trainers(const struct plan *plan) { return (long)plan->count; }
 
 struct keying {
   struct buffer text;
-  const char *data; /* the source's name: all its options decide about its content */
-  int by_seed;      /* each starts from another run */
+  const char *data; /* the source's name: all its options determine its content */
+  int by_seed;      /* each seed starts from another run */
 };
 
 static int is_in_section(const char *key, const char *section)
@@ -78,7 +78,7 @@ static int build(struct config *c, struct known *k, struct error *e)
   return STATUS_OK;
 }
 
-/* What a process of its own has found out. */
+/* The result of a child process. */
 struct plan_finding {
   struct known known;
   struct error error;
@@ -106,7 +106,8 @@ static _Noreturn void find_out(struct config *c, int fd)
   _exit(STATUS_OK); /* without the parent's buffers and exit handlers */
 }
 
-/* In another process: this one is going to start workers, and who has looked at a GPU cannot (run_arena.h). */
+/* Build the trainer in a child process: this process will fork workers, and it could not after it has used a GPU
+   (run_arena.h). */
 static int build_apart(struct config *c, struct known *k, struct error *e)
 {
   struct plan_finding f;

@@ -1,4 +1,4 @@
-/* points.c - the points of a sweep: what each is to be, and what is there of it already */
+/* points.c - the points of a sweep: the configuration of each, and existing run files */
 #include <limits.h>
 #include <search.h>
 #include <stdio.h>
@@ -45,8 +45,8 @@ struct lacking {
   size_t room;
 };
 
-/* Does a run recorded with `has` lack rows or series that `wanted` asks for? Intervals: 0 is off, and the rows
-   of an interval are there under each that divides it. */
+/* Does a run recorded with `has` lack rows or series that `wanted` requires? Interval 0 means off. An interval's rows
+   include those of every multiple. */
 static int is_lacking(const struct option_row *row, const char *wanted, const char *has)
 {
   if (!strcmp(wanted, has)) return 0;
@@ -75,7 +75,7 @@ int sweep_is_done(const struct sweep_point *p, enum sweep_fate *fate, const stru
   struct run_file *run = NULL;
   struct error e = {0};
   if (access(p->path, F_OK) || run_open(&run, p->path, &e)) return 0;
-  if (strcmp(p->id, run_id(run))) { /* it was to be made a longer one */
+  if (strcmp(p->id, run_id(run))) { /* it was to be extended to a longer run */
     run_close(run);
     return 0;
   }
@@ -111,7 +111,7 @@ int sweep_is_begun(const struct sweep_point *p)
   return same;
 }
 
-/* About what a run costs: to find the longest. */
+/* The approximate cost of a run, to find the longest. */
 static double work_of(const struct config *c)
 {
   const struct train_options *t = config_section(c, "train");
@@ -120,7 +120,7 @@ static double work_of(const struct config *c)
   return tokens * width * ((double)model_blocks(m) * (12 * width + (double)m->context) + (double)m->vocab);
 }
 
-/* Fill in a point of the product; 0 in *is_new where it is the same run as an earlier one. */
+/* Fill in a point of the product; *is_new is 0 if it is the same run as an earlier point. */
 static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, struct error *e)
 {
   config_point_label(p->config, p->index, p->label, sizeof p->label);
@@ -144,7 +144,7 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
       status = error_set(e, STATUS_USAGE,
                          "record.overwrite: ranks that share a sweep know by its files what is done; remove "
                          "those instead");
-    int groups = farm_group() && farm_group()->ranks > 1; /* of which each begins its run anew */
+    int groups = farm_group() && farm_group()->ranks > 1; /* which begin every run anew */
     if (!p->was_done && !record->overwrite && !groups && !sweep_is_begun(p))
       shorter_find(g->shorter, c, p->from, p->anew);
   }
@@ -214,7 +214,7 @@ void sweep_join(struct sweep *s, struct sweep *more)
     struct sweep_point *p = &s->points[s->count];
     *p = more->points[i];
     if (*(struct sweep_point **)tsearch(p, &seen, by_id) == p) {
-      more->points[i].path = NULL; /* it has moved */
+      more->points[i].path = NULL; /* moved to `s` */
       s->count++;
     } else
       s->doubles++;

@@ -9,12 +9,12 @@
 #include "storage/layout.h"
 #include "storage/run_file.h"
 
-/* --- the run again -------------------------------------------------------------------------------------- */
+/* --- repeat the run ------------------------------------------------------------------------------------- */
 
 static int check_change(const struct config *c, const char *assignment, struct error *e)
 {
   struct config_entry x;
-  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign says so */
+  if (!config_assigned(c, assignment, &x)) return STATUS_OK; /* config_assign reports the error */
   if (!strcmp(x.key, "record.path") || !strcmp(x.key, "record.overwrite"))
     return error_set(e, STATUS_USAGE, "%s: the run keeps its file; --output writes another", x.key);
   if (x.row->flags & (OPTION_FREE | OPTION_CONTENT)) return STATUS_OK;
@@ -25,7 +25,7 @@ static int check_change(const struct config *c, const char *assignment, struct e
     x.key);
 }
 
-/* A run that went on with its sequences cut otherwise rounds otherwise from there on. */
+/* A run that was resumed with another division of its sequences rounds differently from that step on. */
 static int check_cut(const char *path, struct error *e)
 {
   struct run_file *r = NULL;
@@ -62,7 +62,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (trainer_config_of(path, &c, id, e)) return e->status;
   int status = STATUS_OK;
   if (((const struct train_options *)config_section(c, "train"))->max_time >
-      0) /* that was the first time's limit */
+      0) /* that limited the first run */
     status = config_set(c, "train.max_time", "0", "rerun", e);
   for (int i = 0; i < count && !status; i++) {
     status = check_change(c, changes[i], e);
@@ -91,12 +91,12 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   return status;
 }
 
-/* --- was it the same? ----------------------------------------------------------------------------------- */
+/* --- compare the two runs ------------------------------------------------------------------------------- */
 
 struct comparing {
   struct run_file *first, *again;
-  double last; /* the last step that both have done */
-  long end;    /* of the steps whose events both have: that at which a run diverges is never done */
+  double last; /* the last step that both runs have done */
+  long end;    /* events before this step are compared; the step at which a run diverges is never done */
   int series;
   struct error *error;
 };
@@ -139,7 +139,7 @@ static int compare_series(void *context, const char *name)
   return status;
 }
 
-/* Events that the numbers make, not the clock. */
+/* The next event that depends only on the numbers, not on the clock. */
 static const struct run_event *next_event(const struct run_event *x, const struct run_event *end, long steps)
 {
   while (x < end && (x->step >= steps ||

@@ -1,22 +1,21 @@
-/* rerun.h - a run repeated with more recorded, and whether it was the same */
+/* rerun.h - repeats a run with more recorded, and compares the two */
 #ifndef MAXLOGIT_RUN_RERUN_H
 #define MAXLOGIT_RUN_RERUN_H
 #include "run/trainer.h"
 
-/* Where a run of `path` is repeated into: `output`, or where that is NULL a file beside it, which is to take its
-   place. */
+/* The path of the repeated run: `output`, or, if that is NULL, a file beside `path` that will replace it. */
 void rerun_path(char out[4096], const char *path, const char *output);
 
-/* A trainer that repeats the run of `path` from its start (`from` < 0), or from its newest checkpoint of at most `from`
-   steps, into rerun_path, which is replaced where it
-   exists; record.path is what it was, or `output`. `changes` are key=value texts of what is recorded, kept and
-   computed with: STATUS_USAGE names a key that changes the numbers. *config is the trainer's, the caller's to
-   free after it. STATUS_FAIL: these are other numerics, or other data. */
+/* Create a trainer that repeats the run of `path` into rerun_path, which is replaced if it exists. It begins at the
+   start (`from` < 0), or at the newest checkpoint of at most `from` steps. record.path is that of the first run, or
+   `output`. `changes` are key=value texts for recording, checkpoints or devices; STATUS_USAGE names a key that would
+   change the numbers. *config belongs to the trainer; the caller frees it after the trainer. STATUS_FAIL: the data or
+   the numerics have changed. */
 int rerun_init(struct trainer **, struct config **config, const char *path, const char *output,
                const char *const *changes, int count, long from, struct error *);
 
-/* Has `again` every row of every series of `first`, and every clip, spike and nonfinite event up to the last
-   step of both, to the bit? STATUS_FAIL says the first series and step that differ, or what is missing.
-   *series: how many were compared. */
+/* Compare every row of every series of `first` with `again`, and every clip, spike and nonfinite event up to the last
+   step of both, bit by bit. STATUS_FAIL names the first series and step that differ, or the missing item. *series is
+   the number of series compared. */
 int rerun_compare(const char *first, const char *again, int *series, struct error *);
 #endif

@@ -1,4 +1,4 @@
-/* resume.c - a run goes on: what its file tells, its newest state */
+/* resume.c - continues a run from its file and its newest checkpoint */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "run/batched.h"
 #include "run/dist.h"
 
-/* The newest checkpoint; none, where the run was killed before the first: then from the start. */
+/* Read the newest checkpoint. If the run was killed before its first checkpoint, it begins at the start. */
 static int read_state(const char *path, long last_step, struct checkpoint *c, struct error *e)
 {
   int status = checkpoint_latest(path, c, e);
@@ -44,25 +44,25 @@ static int restore(struct trainer *t, const struct checkpoint *c, int repeats, s
   status = recorder_resume(&t->record.recorder, t->plan.path, t->plan.config, &f, c->step, e);
   if (status) return status;
   t->val_loss = recorder_last(t->record.recorder, "val_loss", AXIS_VAL);
-  if (repeats) /* the steps before it may be those of a slower repetition */
+  if (repeats) /* the earlier steps may be those of a slower repetition */
     t->earlier_wall = fmax(t->earlier_wall, recorder_seconds(t->record.recorder));
   return status;
 }
 
-/* A run's last step has a row, whatever record.every says. Where it has become longer, that step is not its last. */
+/* A run's last step always has a row. If the run is extended, remove that row where record.every does not ask for
+   it. */
 static void forget_last_row(struct trainer *t)
 {
   if (t->done && t->done < t->plan.train->steps)
     recorder_forget(t->record.recorder, t->done - 1, t->plan.record.every);
 }
 
-/* What follows of a trainer that has its configuration and path: either it is built in `state`, rows of its file taken,
-   or, as with a `status`, nothing is left of it. The event tells of it. */
+/* Build a trainer that has its configuration and path: load `state` and take over the rows of its file. On failure, or
+   if `status` is an error, the trainer is freed. Records a resume event. */
 static int begin_at(struct trainer **out, struct trainer *t, struct origin *origin, struct checkpoint *state,
                     int repeats, int status, struct error *e)
 {
-  const int other = t->ranks.context !=
-                    0; /* other ranks along the context; trainer_build fills in those of a run as it was */
+  const int other = t->ranks.context != 0; /* other ranks along the context; 0 keeps those of the run */
   t->plan.origin = origin;
   origin->has_state = state->count > 0;
   if (!status) status = trainer_build(t, 1, e);
@@ -80,7 +80,7 @@ static int begin_at(struct trainer **out, struct trainer *t, struct origin *orig
     trainer_release(t);
     return status;
   }
-  trainer_finish_all(ALONE(t)); /* killed on the last lines */
+  trainer_finish_all(ALONE(t)); /* the run was killed while it wrote its last rows */
   *out = t;
   return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* save.c - the state of a run into a checkpoint and back */
+/* save.c - writes the state of a run to a checkpoint and reads it back */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ int trainer_save(struct trainer *t, struct error *e)
   c.config_text = config_text(t->plan.config);
   c.count = l.count;
   c.tensors = l.item;
-  status = checkpoint_write(t->plan.path, &c, strtol(t->plan.keep->keep, NULL, 10), e); /* "all": 0 */
+  status = checkpoint_write(t->plan.path, &c, strtol(t->plan.keep->keep, NULL, 10), e); /* "all" becomes 0 */
   trainer_tensors_forget(&l);
   memory_free(c.config_text);
   if (!status) {

@@ -1,4 +1,4 @@
-/* setup.c - a trainer from its configuration, and its end */
+/* setup.c - builds a trainer from its configuration, and frees it */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   int status = source->init(&t->engine.data, shared, config_section(t->plan.config, t->plan.top->data),
                             m->context + m->mtp, 0, e);
   if (status) {
-    t->engine.data.source = NULL; /* it has cleaned up after itself */
+    t->engine.data.source = NULL; /* it has freed its own memory */
     return status;
   }
   if (t->engine.data.label_noise > 0 && t->engine.data.vocab < 2)
@@ -75,7 +75,7 @@ static int init_weights(struct trainer *t, struct error *e)
                         o ? &o->start_content : NULL, &t->plan.start_content, e);
   if (!status) status = boost_heads(&t->engine.model, t->plan.train->plant, e);
   if (!status && t->ranks.shards)
-    status = comm_agree(t->ranks.comm, NULL, e); /* what begins may gather weights */
+    status = comm_agree(t->ranks.comm, NULL, e); /* model_begin may gather weights of all ranks */
   if (!status) model_begin(&t->engine.model);
   return status;
 }
@@ -103,7 +103,7 @@ const char *const memory_part_names[MEMORY_PARTS] = {
   [MEMORY_PASSES] = "the passes over a micro-batch",
 };
 
-/* What is held more than at the mark before is this part's. */
+/* Assign the memory held since the last mark to this part. */
 static void mark_memory(struct trainer *t, enum memory_part part)
 {
   size_t now = memory_held(), before = t->record.unmarked;
@@ -116,7 +116,7 @@ void trainer_memory(const struct trainer *t, size_t bytes[MEMORY_PARTS])
   memcpy(bytes, t->record.memory, sizeof t->record.memory);
 }
 
-/* Before anything large is written, that is, taken. */
+/* Check before large buffers are first touched, because pages are committed lazily. */
 static int check_memory(const struct trainer *t, struct error *e)
 {
   enum memory_part most = 0;
@@ -163,7 +163,8 @@ static void init_flights(struct trainer *t)
                      arena_get(t->arena, n, sizeof(float)), arena_get(t->arena, n, sizeof(int))};
 }
 
-/* For record.observe = decode. Recorded with the others: in company a run has the memory that is known before. */
+/* For record.observe = decode. Recorded with the other programs, so that the memory of a run in a batch is known in
+   advance. */
 static int init_decoder(struct trainer *t, struct error *e)
 {
   const struct model_program *p = &t->engine.look_program;
@@ -198,7 +199,7 @@ static int init_training(struct trainer *t, struct error *e)
   if (dist_divide(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->engine.model.options.context;
   mark_memory(t, MEMORY_UPDATES);
-  if (t->ranks.shards) { /* whose size follows from optimizers */
+  if (t->ranks.shards) { /* the size of shards depends on the optimizers */
     const size_t held = (size_t)(SHARD_ROWS * t->ranks.shards->own) * sizeof(real);
     t->record.memory[MEMORY_UPDATES] -= held, t->record.memory[MEMORY_MODEL] += held;
   }
@@ -368,7 +369,7 @@ static int create_record(struct trainer *t, const struct run_facts *f, struct er
 {
   make_path(t);
   if (t->ranks.comm->rank) {
-    t->record.recorder = recorder_null(f); /* rank 0 has the files */
+    t->record.recorder = recorder_null(f); /* rank 0 writes the files */
     return STATUS_OK;
   }
   return recorder_create(&t->record.recorder, t->plan.path, (int)t->plan.record.overwrite, t->plan.config, f,
@@ -389,7 +390,7 @@ int trainer_bytes(struct config *c, int threads, size_t *bytes, struct error *e)
   return status;
 }
 
-/* `path`: "" where the configuration says it. */
+/* `path`: "" means record.path of the configuration. */
 static int init(struct trainer **out, struct device *device, struct config *c, const char *path,
                 unsigned flags, struct error *e)
 {
@@ -412,7 +413,7 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   }
   int stops = 0;
   if (t->ranks.comm && t->ranks.comm->ranks > 1)
-    status = dist_barrier(t, &stops, e); /* before they save together */
+    status = dist_barrier(t, &stops, e); /* before they write a checkpoint together */
   if (!status) {
     trainer_observe(t);
     status = recorder_snapshot(t->record.recorder, "running", 0, 0, 0, e);

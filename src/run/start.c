@@ -12,7 +12,7 @@
 #include "run/origin.h"
 #include "storage/run_file.h"
 
-/* Does the file tell of a run that is over and has this seed? */
+/* Is this the file of a run that has ended and has this seed? */
 static int is_of_seed(const char *path, long seed)
 {
   struct run_file *r;
@@ -24,7 +24,7 @@ static int is_of_seed(const char *path, long seed)
   return found;
 }
 
-/* The run in a folder that has this seed. */
+/* Find the run in a folder that has this seed. */
 static int find_seed(const char *folder, long seed, struct buffer *path, struct error *e)
 {
   DIR *d = opendir(folder);
@@ -57,7 +57,7 @@ int start_state(const char *path, struct checkpoint *c, struct error *e)
   if (run_open(&r, path, &why)) {
     struct error other = {0};
     if (!checkpoint_read(path, c, &other)) return STATUS_OK;
-    /* a run file that cannot be read at the moment is no checkpoint either: its own reason counts */
+    /* a run file that is unreadable at the moment is not a checkpoint either: report the error of the run file */
     const struct error *reason = other.status == STATUS_USAGE && why.status != STATUS_USAGE ? &why : &other;
     return error_set(e, reason->status, "%s", reason->text);
   }

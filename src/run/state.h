@@ -1,4 +1,4 @@
-/* state.h - the inside of a trainer, for the files that it is made of */
+/* state.h - the internals of a trainer, for the files that implement it */
 #ifndef MAXLOGIT_RUN_STATE_H
 #define MAXLOGIT_RUN_STATE_H
 #include "run/batches.h"
@@ -10,7 +10,7 @@
 #include "storage/checkpoint.h"
 #include "training/schedule.h"
 
-/* A step's rows need this besides its report. */
+/* Data that a step's rows need besides its report. */
 struct flight {
   struct step_scalars now;
   double began;
@@ -37,7 +37,7 @@ struct trainer_plan {
   const struct origin *origin; /* while a run is resumed, else NULL */
   const struct top_options *top;
   const struct train_options *train;
-  struct record_options record; /* nothing costly is wanted where nothing is kept */
+  struct record_options record; /* if nothing is recorded, costly parts are off */
   const struct checkpoint_options *keep;
   const struct schedule *schedule;
   const void *schedule_options;
@@ -47,31 +47,31 @@ struct trainer_plan {
 
 /* The ranks of the run, and which part of its work is this one's. */
 struct trainer_ranks {
-  struct comm *comm; /* those along the context are neighbors */
+  struct comm *comm; /* ranks along the context are neighbors */
   struct comm
-    *part[RANK_AXES];    /* those along an axis, this one among them; NULL where all are along the batch */
-  long context;          /* ranks along the context; 0, until it is built: as configured */
-  struct shards *shards; /* of its parameters; NULL: each rank has all */
-  struct shards *early;  /* see dist_reduces_early; NULL: at the end of a step's passes */
-  long micro_batches, first_micro, micro_stride; /* of a batch that are this rank's: every micro_stride-th */
+    *part[RANK_AXES];    /* the ranks along an axis, including this one; NULL where all are along the batch */
+  long context;          /* ranks along the context; 0: not chosen yet */
+  struct shards *shards; /* of the run's parameters; NULL: each rank has all */
+  struct shards *early;  /* see dist_reduces_early; NULL: reduce at the end of a step's passes */
+  long micro_batches, first_micro, micro_stride; /* this rank's of a batch: every micro_stride-th */
 };
 
 /* The engine: the model and its programs on a device. */
 struct trainer_engine {
   struct device *device;
-  int shares_device; /* it is the caller's */
+  int shares_device; /* the caller owns the device */
   struct data data;
   struct model model;
   struct updates *updates;
   struct model_program step_program, look_program; /* with and without backward */
-  struct model_program decoder;                    /* token by token, where its end is decoded */
-  struct program *begin;                           /* the first of a step */
+  struct model_program decoder;                    /* token by token, for record.observe = decode */
+  struct program *begin;                           /* the first program of a step */
   struct grad_reduce *step_reduce, *look_reduce;
-  struct program *keep_val; /* a sum of losses, from the probe's place to the validation's */
+  struct program *keep_val; /* copies a sum of losses from the probe's entry to the validation's */
   struct host_batch host;
   struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
-  int *columns; /* of a micro-batch, some positions: at most all */
+  int *columns; /* of some positions of a micro-batch: at most all */
 };
 
 /* Steps that are queued on the device, with reports that are not read yet, oldest first. */
@@ -89,7 +89,7 @@ struct trainer_record {
   struct row_writer *row_writer;
   struct outcome outcome;
   struct health health;
-  struct heads_look *heads;              /* heads.c; NULL: before the first look */
+  struct heads_look *heads;              /* heads.c; NULL: before the first use */
   size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
 };
 
@@ -101,36 +101,35 @@ struct trainer {
   struct trainer_record record;
   struct arena *arena;
   double grad_norm, val_loss, earlier_wall, started, checkpointed_at;
-  long done, checkpointed; /* updates done; at the last checkpoint */
+  long done, checkpointed; /* updates done; updates at the last checkpoint */
   int diverged;
-  int saves; /* it is time for a checkpoint: where there are ranks, by the clock of rank 0 when they met */
-  int halts; /* after the step in hand its report is waited for and a checkpoint written */
-  struct error error; /* of the step in hand */
+  int saves;          /* a checkpoint is due; with several ranks, by the clock of rank 0 */
+  int halts;          /* the run stops after the current step: read its report, write a checkpoint */
+  struct error error; /* of the current step */
 };
 
-/* setup.c: everything of a run but its files; with `keeps` 0 nothing costly is recorded. */
+/* setup.c: build everything but the run's files. With `keeps` 0 nothing costly is recorded. */
 int trainer_build(struct trainer *, int keeps, struct error *);
 void trainer_facts(struct trainer *, struct run_facts *);
-/* With the recorder there: series and events go to it. */
+/* Connect series and events to the recorder, which must exist. */
 void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
 struct program *trainer_program(const struct trainer *, enum part);
 
 struct batched;
-/* look.c: all validation batches of those that are chosen (NULL: all); their losses add up in the place of the
-   probe's. */
+/* look.c: run all validation batches of the chosen runs (NULL: all). Their losses are summed in the probe's entry. */
 void trainer_run_validation(const struct batched *, int (*chosen)(const struct trainer *));
-/* Those sums into the report, which is read: waits. Returns the mean loss. */
+/* Copy those sums into the report, wait for it and read it. Returns the mean loss. */
 double trainer_validated(struct trainer *);
-double trainer_reported_val(const struct trainer *); /* that mean, of the report that was read last */
-/* The loss of every token that a program has just seen, [batch*context]. */
+double trainer_reported_val(const struct trainer *); /* the mean loss of the last report read */
+/* The loss of every token of the program's last pass, [batch*context]. */
 void trainer_token_losses(struct trainer *, const struct model_program *, real *out);
 
-/* decode.c: the numbers of record.observe = decode at the end, if they are recorded; after trainer_validated */
+/* decode.c: the values of record.observe = decode at the end, if they are recorded; call after trainer_validated */
 void trainer_decode_end(struct trainer *);
 
-/* change.c: *context: ranks along the context from now on, where that is another number. The run stays the one that it
-   is: its file keeps the number that is part of its id. */
+/* change.c: *context is the new number of ranks along the context, if it changes. The run's id stays, because its file
+   keeps the original number. */
 int trainer_change_config(struct config *, const char *const *changes, int count, long *context,
                           struct error *);
 
@@ -148,19 +147,19 @@ struct tensor_list {
 void trainer_tensors(struct trainer *, struct tensor_list *); /* without values */
 void trainer_tensors_free(struct tensor_list *);
 void trainer_tensors_fetch(struct trainer *, const struct tensor_list *);
-void trainer_tensors_forget(struct tensor_list *); /* with the values that were fetched */
-/* Of the i-th tensor, the number among the optimizers' states; -1: it is none. */
+void trainer_tensors_forget(struct tensor_list *); /* frees the fetched values, too */
+/* The index of the i-th tensor among the optimizers' states; -1: it is not a state. */
 int trainer_state_at(const struct trainer *, int i);
 
 /* save.c */
-/* trainer_checkpoint where no step is under way. */
+/* As trainer_checkpoint; no step may be in flight. */
 int trainer_save(struct trainer *, struct error *);
-/* Put a checkpoint's tensors in their places. */
+/* Copy a checkpoint's tensors into the run. */
 int trainer_load(struct trainer *, const struct checkpoint *, struct error *);
 
-/* trainer.c: a step of each; those that have none to do are taken out of the batch before it. An error is in the
-   run's `error`. */
+/* trainer.c: one step of each run. Runs without steps left are first removed from the batch. A run's failure is in its
+   `error`. */
 void trainer_step_all(struct batched *);
-/* The last look of those that are at their end, at the state after the last update. */
+/* Final validation and probe of runs that are at their end, after the last update. */
 void trainer_finish_all(const struct batched *);
 #endif

@@ -1,5 +1,5 @@
-/* sweep.c - how a sweep shares the machine, and the process that starts its workers and hears them: a process a launch,
-   so that a crash, a kill or no memory costs its points alone */
+/* sweep.c - divides the machine among the launches of a sweep, starts the workers and reads their reports
+   Each launch is a process, so that a crash, a kill or lack of memory costs only its own points. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,8 +21,8 @@
 
 /* --- how the machine is shared ---------------------------------------------------------------------------- */
 
-/* Of a farm no rank takes what others could have: a launch is as many as fall to each at most; a group of ranks
-   computes one at a time. */
+/* In a farm a launch is at most an equal share of the waiting points, so that no rank idles. A group of several ranks
+   computes one point at a time. */
 static long farm_share(const struct sweep *s)
 {
   long waiting = 0, groups = farm_groups();
@@ -35,7 +35,7 @@ void sweep_share(struct sweep *s)
   if (farm_is_open() && farm_share(s) < s->together) s->together = farm_share(s);
   long cores = thread_cores() / (farm_is_open() ? comm_neighbours() : 1); /* of this rank */
   if (cores < 1) cores = 1;
-  long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use well */
+  long most = s->together < s->count ? s->together : s->count; /* threads that a launch can use */
   if (!s->jobs && s->one_launch) s->jobs = 1;
   if (!s->threads) {
     long share = s->jobs ? cores / s->jobs : cores;
@@ -52,8 +52,8 @@ static long next_waiting(const struct sweep *s, long from)
   return from;
 }
 
-/* The waiting points that share a launch with the first of them, it included; returns how many. None that is `taken`
-   already (may be NULL). */
+/* List the waiting points that share a launch with `first`, which is included; returns their number. Skips points that
+   are already `taken` (may be NULL). */
 static long next_launch(const struct sweep *s, long first, const long *taken, long *point)
 {
   long n = 0;
@@ -80,7 +80,7 @@ struct sweep_worker {
   pid_t pid;
   long *point, count; /* its points */
   int notes, text;
-  double heard; /* when it last told something */
+  double heard; /* time of the last report */
   struct buffer line;
 };
 
@@ -96,7 +96,7 @@ static int open_pipe(int ends[2], struct error *e)
   return STATUS_OK;
 }
 
-/* The point whose launch is to begin next; s->count: none. */
+/* The first point of the next launch; s->count: none. */
 static long next_first(struct sweep *s) { return farm_is_open() ? claim_longest(s) : next_waiting(s, 0); }
 
 static int start(struct sweep *s, struct sweep_worker *w, long first, struct error *e)
@@ -150,7 +150,7 @@ static void hear_text(struct sweep *s, struct sweep_worker *w)
   }
 }
 
-/* The worker is gone: its last words, and what became of its points. */
+/* The worker has ended: read its last reports, and mark its unfinished points as failed. */
 static void bury(struct sweep *s, struct sweep_worker *w, int status)
 {
   hear_notes(s, w);
@@ -183,7 +183,7 @@ static void reap(struct sweep *s, struct sweep_worker *workers, long count)
   }
 }
 
-/* Sleep until a worker says something or a tick has passed. */
+/* Sleep until a worker writes or a tick has passed. */
 static void listen_to(struct sweep *s, struct sweep_worker *workers, long count, struct pollfd *hooks)
 {
   for (long i = 0; i < count; i++) {
@@ -200,7 +200,7 @@ static void listen_to(struct sweep *s, struct sweep_worker *workers, long count,
   look(s, -1);
 }
 
-/* Keep the workers busy until the points are used up; returns the number still at work. */
+/* Keep the workers busy until no point is waiting; returns the number of workers that still run. */
 static long keep_busy(struct sweep *s, struct sweep_worker *workers, long count, struct error *e)
 {
   long busy = 0;
@@ -223,7 +223,7 @@ static int outcome(const struct sweep *s, const struct error *e)
   return failed ? STATUS_FAIL : open ? STATUS_STOPPED : STATUS_OK;
 }
 
-/* Can runs be written beside this one? Asked once, where else each of them would say so. */
+/* Check write access to the folder once; otherwise each run would report the same error. */
 static int prepare_folder(const char *path, struct error *e)
 {
   struct buffer folder = {0};
@@ -254,8 +254,8 @@ int sweep_run(struct sweep *s, struct error *e)
   drive_catch_signals();
   for (int told = 0; keep_busy(s, workers, count, e) || (claim_look_around(s) && !farm_stops());) {
     listen_to(s, workers, count, hooks);
-    if (farm_is_open() && e->status) drive_stop(); /* no rank leaves the others at work */
-    int stop = farm_stops();                       /* asked once: a signal may come at any time */
+    if (farm_is_open() && e->status) drive_stop(); /* a rank that fails stops the others */
+    int stop = farm_stops();                       /* read once: a signal may come at any time */
     for (long i = 0; i < count && stop && !told; i++)
       if (workers[i].pid) kill(workers[i].pid, SIGTERM);
     told = stop;

@@ -1,4 +1,4 @@
-/* tensors.c - the state of a run: its tensors, and its time */
+/* tensors.c - the state of a run: its tensors, and its wall time */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -38,7 +38,6 @@ void trainer_tensors_free(struct tensor_list *l)
   memory_free(l->device);
 }
 
-/* Of the i-th tensor, the number among the optimizers' states; -1: it is none. */
 int trainer_state_at(const struct trainer *t, int i)
 {
   int state = i - t->engine.model.params.count;

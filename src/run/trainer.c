@@ -15,7 +15,7 @@ static int val_due(const struct trainer *t) { return due(t->plan.train->val_ever
 static int probe_due(const struct trainer *t) { return due(t->plan.record.probe_every, t->done); }
 static int spectra_due(const struct trainer *t) { return due(t->plan.record.spectra_every, t->done); }
 
-/* By the record or by stabilizers. */
+/* Do the record or the stabilizers need it? */
 static int probe_wanted(const struct trainer *t)
 {
   for (int i = 0; i < t->engine.model.stabilizer_count; i++)
@@ -30,8 +30,8 @@ static int any(const struct batched *c, batched_choice *chosen)
   return 0;
 }
 
-/* What is looked at beside the training batch, with the weights before this step's update. The probe comes last: its
-   maxima may be wanted by stabilizers. */
+/* Validation and probe use the weights before this step's update. The probe comes last, because stabilizers may use its
+   maxima. */
 static void look_around(const struct batched *c)
 {
   if (any(c, val_due)) {
@@ -53,7 +53,7 @@ static struct step_scalars scalars_of(const struct trainer *t)
     schedule_rate(t->plan.schedule, t->plan.schedule_options, 1, o->warmup, t->done, o->steps)};
 }
 
-/* Rows of what was looked at. */
+/* Write the rows of these passes. */
 static void observe_looks(struct trainer *t, const struct flight *f)
 {
   if (due(t->plan.record.probe_every, t->ring.reading))
@@ -63,7 +63,7 @@ static void observe_looks(struct trainer *t, const struct flight *f)
   row_writer_put(t->record.row_writer, AXIS_VAL, &f->now, (double)t->plan.train->val_batches, 0, NULL);
 }
 
-/* A solver that does not converge leaves NaN in the row: an event, not the end of a run. */
+/* A solver that does not converge leaves NaN in the row: this is an event, not the end of a run. */
 static void emit_spectra(struct trainer *t, int with_update)
 {
   struct error e = {0};
@@ -85,8 +85,8 @@ static void emit_update(struct trainer *t, const void *context)
   emit_spectra(t, 1);
 }
 
-/* The spectra's row is of the weights before the update and of the update to come; a step that is not finite has
-   none. */
+/* The row of the spectra covers the weights before the update and the coming update; a step that is not finite has no
+   such row. */
 static void look_at_updates(const struct batched *c)
 {
   for (int i = 0; i < c->count; i++)
@@ -109,8 +109,8 @@ static void emit_end(struct trainer *t, const void *context)
   emit_spectra(t, 0);
 }
 
-/* The last look comes after the last checkpoint, so that a run which is extended on resume has only the rows of the
-   longer run. */
+/* The final passes follow the last checkpoint, so that a run that is extended on resume has only the rows of the longer
+   run. */
 void trainer_finish_all(const struct batched *c)
 {
   if (!any(c, is_finished)) return;
@@ -134,7 +134,7 @@ static int checkpoint_due(const struct trainer *t)
   return t->ranks.comm->ranks > 1 ? t->saves : time_is_up(t);
 }
 
-/* --- the report, some steps later where the device is behind ------------------------------------------------ */
+/* --- the report, read some steps later if the device is behind ----------------------------------------------- */
 
 static struct flight *next_flight(struct trainer *t)
 {
@@ -156,7 +156,7 @@ static void submit_step(struct trainer *t)
   t->done++;
 }
 
-/* Events and rows from the step's report. */
+/* Record events and rows from the step's report. */
 static void read_step(struct trainer *t, const struct flight *f)
 {
   struct report *r = t->engine.model.report;
@@ -178,7 +178,7 @@ static void read_step(struct trainer *t, const struct flight *f)
     row_writer_put(t->record.row_writer, AXIS_STEP, &f->now, 1, 0, NULL);
 }
 
-/* The oldest step that is under way. Those after a step that is not finite have changed nothing: they never were. */
+/* Retire the oldest step in flight. Steps after one that is not finite have changed nothing and are dropped. */
 static int retire_oldest(struct trainer *t, struct error *e)
 {
   const struct flight *f = &t->ring.flight[t->ring.oldest];
@@ -199,7 +199,7 @@ static int retire_oldest(struct trainer *t, struct error *e)
   return recorder_append(t->record.recorder, 0, e);
 }
 
-/* Until no more than this many steps are under way. */
+/* Retire steps until at most `most` are in flight. */
 static int settle(struct trainer *t, int most, struct error *e)
 {
   int status = STATUS_OK;
@@ -246,7 +246,7 @@ static void retire_step(struct trainer *t, const void *context)
   (void)context;
   int status = settle(t, flights_left(t), &t->error), stops = 0;
   if (t->halts && t->ranks.comm->ranks > 1)
-    status = dist_barrier(t, &stops, &t->error); /* before they save together */
+    status = dist_barrier(t, &stops, &t->error); /* before they write a checkpoint together */
   if (!status && !t->diverged && t->halts) trainer_save(t, &t->error);
 }
 
@@ -256,7 +256,7 @@ static void retire_before(struct trainer *t, const void *context)
   settle(t, 0, &t->error);
 }
 
-/* What looks at weights, or keeps them, first waits for all that was told before: a divergence must be known. */
+/* Spectra and checkpoints need the weights of finite steps, so wait for all earlier reports first. */
 static void settle_before_spectra(const struct batched *c)
 {
   for (int i = 0; i < c->count; i++)
@@ -272,7 +272,7 @@ static void keep_those_that_go_on(struct batched *c)
   c->count = n;
 }
 
-/* The last look is all ranks', or, where the files of one have failed, nobody's. */
+/* The final passes need all ranks: if the files of one rank have failed, none does them. */
 static void barrier_at_the_end(const struct batched *c)
 {
   struct trainer *t = c->run[0];
@@ -280,7 +280,7 @@ static void barrier_at_the_end(const struct batched *c)
   if (t->ranks.comm->ranks > 1 && t->done == t->plan.train->steps) dist_barrier(t, &stops, &t->error);
 }
 
-/* This thread waits for the device; then every run's rows and files are made at the same time. */
+/* This thread waits for the device; then the rows and files of all runs are written in parallel. */
 void trainer_step_all(struct batched *c)
 {
   for (int i = 0; i < c->count; i++) c->run[i]->error.status = STATUS_OK;
@@ -304,7 +304,7 @@ int trainer_step(struct trainer *t, struct error *e)
   return t->error.status ? error_set(e, t->error.status, "%s", t->error.text) : STATUS_OK;
 }
 
-/* --- the end, and questions ------------------------------------------------------------------------------------ */
+/* --- the end, and queries ---------------------------------------------------------------------------------------- */
 
 struct trainer_status trainer_status(const struct trainer *t)
 {
@@ -326,7 +326,8 @@ int trainer_done(struct trainer *t, struct error *e)
 {
   int status = settle(t, 0, e), due = t->checkpointed != t->done || !t->done, stops = 0;
   if (t->ranks.comm->ranks > 1) status = dist_barrier(t, &stops, e);
-  /* A run file that says "finished" has its last checkpoint; a diverged step is not to be done again. */
+  /* Write the checkpoint before the state "finished". A diverged run gets its state first, so that its last step is not
+     repeated. */
   if (!status && due && !t->diverged) status = trainer_save(t, e);
   if (!status)
     status = recorder_snapshot(t->record.recorder, trainer_status(t).state, t->done, trainer_wall(t), 1, e);

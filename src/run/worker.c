@@ -1,5 +1,6 @@
-/* worker.c - a launch of a sweep, in a process of its own: it holds a lock on every point of its own from before it
-   looks at the run file until that is over, so that sweeps may share a folder. */
+/* worker.c - computes a launch of a sweep in a child process
+   The worker locks each point before it reads the run file, and holds the lock until the point is over, so that sweeps
+   may share a folder. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,19 +20,19 @@
 
 struct sweep_launch {
   struct sweep *sweep;
-  int fd; /* takes the notes; -1: they are heard here */
+  int fd; /* receives the notes; -1: apply them in this process */
   const long *point;
   struct lock **lock;      /* by point */
-  struct batched_run *run; /* those that are computed, and of each: */
-  long *point_of;          /* which of the points it is */
-  double *told;            /* when its progress was last told */
+  struct batched_run *run; /* the runs that are computed */
+  long *point_of;          /* for each run, its index in `point` */
+  double *told;            /* for each run, the time of its last report */
 };
 
 void sweep_hear(struct sweep *s, const struct sweep_note *note)
 {
   struct sweep_point *p = &s->points[note->point];
   int was_over = p->fate > SWEEP_RUNNING;
-  p->elsewhere = note->fate == SWEEP_ELSEWHERE && farm_is_open(); /* it is waited for */
+  p->elsewhere = note->fate == SWEEP_ELSEWHERE && farm_is_open(); /* this sweep waits for it */
   p->fate = p->elsewhere ? SWEEP_RUNNING : note->fate;
   p->step = note->step;
   if (*note->reason) snprintf(p->reason, sizeof p->reason, "%s", note->reason);
@@ -50,7 +51,7 @@ static void report_point(const struct sweep_launch *c, long at, enum sweep_fate 
   struct sweep_note note = {.point = c->point[at], .fate = fate, .step = step};
   struct error ignored = {0};
   snprintf(note.reason, sizeof note.reason, "%.511s", reason);
-  if (c->lock[at] && lock_was_taken(c->lock[at], &ignored)) /* this one was taken for lost */
+  if (c->lock[at] && lock_was_taken(c->lock[at], &ignored)) /* another process considered this worker lost */
     note.fate = SWEEP_ELSEWHERE;
   else if (fate != SWEEP_FINISHED && fate != SWEEP_DIVERGED)
     claim_mark(c->lock[at], p, fate, step, note.reason);
@@ -72,7 +73,7 @@ static void tell_progress(void *context, int run, const struct trainer *t)
   if (c->fd < 0 && c->sweep->look) c->sweep->look(c->sweep->context, c->sweep, -1);
 }
 
-/* Its lock; another's, or none to be had: 0, which is told. */
+/* Lock a point. Returns 0, and reports why, if another process holds the lock or locking fails. */
 static int take_point(struct sweep_launch *c, long at)
 {
   struct sweep_point *p = launched(c, at);
@@ -86,7 +87,7 @@ static int take_point(struct sweep_launch *c, long at)
   return c->lock[at] != NULL;
 }
 
-/* The run of a point whose lock has been taken; 0 where there is nothing to do, which is told. */
+/* Add the run of a locked point. Returns 0 if there is nothing to do, and reports why. */
 static int enlist(struct sweep_launch *c, long at, struct batched_run *run)
 {
   struct sweep_point *p = launched(c, at);
@@ -121,7 +122,7 @@ static int enlist(struct sweep_launch *c, long at, struct batched_run *run)
   return !is_over;
 }
 
-/* What its checkpoints were for is over. */
+/* Remove the checkpoints of a finished point. */
 static void drop_checkpoints(const struct sweep_point *p, struct error *e)
 {
   checkpoint_remove_folder(p->path, e);
@@ -148,15 +149,15 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
   size_t n = (size_t)count;
   struct sweep_launch c = {.sweep = s, .fd = fd, .point = point};
   int runs = 0;
-  messages_to(NULL); /* a rank's own ear is the parent's */
+  messages_to(NULL); /* rank 0's message hook belongs to the parent */
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(STATUS_STOPPED);
   c.lock = memory_new(n, sizeof *c.lock);
   c.run = memory_new(n, sizeof *c.run);
   c.point_of = memory_new(n, sizeof *c.point_of);
   c.told = memory_new(n, sizeof *c.told);
-  /* Ranks that choose the same at the same time do not cut it to pieces: who has the first has the others, before all
-     else, and who has not leaves them. */
+  /* Ranks that choose the same launch at the same time must not split it: the rank that locks the first point also
+     locks the others, and all other ranks leave them to it. */
   for (long i = 0; i < count; i++)
     if (i && !c.lock[0] && farm_is_open())
       report_point(&c, i, SWEEP_WAITING, 0, "");
@@ -170,7 +171,7 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
 
 /* --- a run by the ranks of a group ------------------------------------------------------------------------------ */
 
-/* What the first of a group says to the others. */
+/* An order of the group's rank 0 to the other ranks. */
 struct work_order {
   enum { WAIT, END, TRAIN } what;
   int goes_on; /* from its file */
@@ -184,7 +185,7 @@ static void tick(void *context, const struct trainer *t)
   if (!farm_group()->rank) claim_look_around(((struct sweep_launch *)context)->sweep);
 }
 
-/* The first of the group holds the lock. What ends one of them, wherever it is, ends this run on all, and it alone. */
+/* Rank 0 of the group holds the lock. A failure on any rank ends this run on all ranks, but not the sweep. */
 static void train(struct sweep_launch *c, const struct work_order *o)
 {
   struct sweep_point *p = launched(c, 0);
@@ -228,7 +229,7 @@ void sweep_work_together(struct sweep *s)
     struct sweep_launch c = {s, -1, &point, &lock, &run, &point_of, &told};
     own = group->rank ? (struct work_order){0} : next_order(s, &c, &point);
     comm_gather(group, &own, said, sizeof own);
-    farm_stops(); /* a signal to any rank is told to all */
+    farm_stops(); /* a signal to any rank reaches all */
     if (said->what == END) break;
     if (said->what == WAIT) {
       usleep(TICK_MS * 1000);

@@ -15,14 +15,14 @@
 #include "storage/layout.h"
 #include "storage/texts.h"
 
-/* A sealed HDF5 file (storage/h5.h): the XXH3 digest of the whole file is checked before anything in it is
-   looked at, so that a damaged checkpoint is never parsed. */
+/* A sealed HDF5 file (storage/h5.h): the XXH3 digest of the whole file is checked first, so that a damaged checkpoint
+   is never parsed. */
 
 static const char config_place[] = "/parameters/config";
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
-/* Its descriptor, or -1 with errno. Its name is foreseeable: a link there would lead to files that are written and
-   removed. */
+/* The descriptor of the folder, or -1 with errno. The folder must not be a link: its name is predictable, and files in
+   it are written and removed. */
 static int folder_of(const char *run_path, int how, struct error *e)
 {
   char path[4096];
@@ -56,7 +56,8 @@ static int newer_first(const void *a, const void *b)
   return (x < y) - (x > y);
 }
 
-/* Steps of the checkpoints that are there, newest first; memory_free. STATUS_FAIL where the folder cannot be read. */
+/* List the steps of the existing checkpoints, newest first; the caller calls memory_free. STATUS_FAIL if the folder
+   cannot be read. */
 static int list_in(int folder, const char *run_path, long **out, size_t *count, struct error *e)
 {
   long *steps = NULL;
@@ -80,7 +81,7 @@ static int list_in(int folder, const char *run_path, long **out, size_t *count, 
   return STATUS_OK;
 }
 
-/* The same; no folder: none. */
+/* As list_in; without a folder the list is empty. */
 static int list_steps(const char *run_path, long **out, size_t *count, struct error *e)
 {
   struct error problem = {0};
@@ -123,7 +124,7 @@ int checkpoint_remove_folder(const char *run_path, struct error *e)
   char path[4096];
   int status = checkpoint_remove_all(run_path, e);
   run_sibling(path, run_path, ".ckpt");
-  file_remove_folder(path); /* unless something else is in it */
+  file_remove_folder(path); /* fails if the folder has other files */
   return status;
 }
 

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Steps since a recorded row had another sign (0 is one), or since the first row where none had, times the sign. A NaN
-   stays one, and the row after it is a first one. */
+/* The number of steps for which the sign has been constant (0 is a sign), times the sign. It is counted from the last
+   row with another sign, or from the first row. A NaN stays NaN, and the row after it counts as a first row. */
 static void make_persistence(struct run_series *s)
 {
   for (long i = 0; i < s->width; i++) {
-    double sign = NAN, since = NAN, before = NAN; /* of the last row; when its sign began; its step */
+    double sign = NAN, since = NAN, before = NAN; /* last row: sign, start of the sign, step */
     for (long row = 0; row < s->rows; row++) {
       double *x = &s->value[row * s->width + i], now = isnan(*x) ? NAN : (*x > 0) - (*x < 0);
       if (isnan(sign))
@@ -22,7 +22,7 @@ static void make_persistence(struct run_series *s)
   }
 }
 
-/* Sum so far of values that are per step, each for the steps since the row before it; a NaN adds nothing. */
+/* Cumulative sum of values per step, each weighted by the steps since the previous row; a NaN adds nothing. */
 static void make_sum(struct run_series *s)
 {
   for (long i = 0; i < s->width; i++) {

@@ -1,4 +1,4 @@
-/* edit.c - the only ways to change a run file that is written (storage/notes.h) */
+/* edit.c - the only functions that change a finished run file (storage/notes.h) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "storage/layout.h"
 #include "storage/notes.h"
 
-/* The lock of who writes the run. */
+/* Take the lock that the writer of a run holds. */
 static struct lock *hold(const char *path, char lock_path[4096], struct error *e)
 {
   run_sibling(lock_path, path, ".lock");
@@ -31,7 +31,7 @@ static void add_now(struct h5 *h, const char *text)
   notes_free(&n);
 }
 
-/* Is it a run that can be read? */
+/* Is it a readable run? */
 static int check_run(const char *path, struct error *e)
 {
   struct run_file *r = NULL;
@@ -44,7 +44,7 @@ struct change {
   const char *path, *text;
 };
 
-/* The library has to change what somebody else may have written: a crash does no harm there. */
+/* Run `work` in a child process: another program may have written the file, and the HDF5 library may crash on it. */
 static int change_apart(int (*work)(void *, struct error *), struct change *c, struct error *e)
 {
   struct stat info;
@@ -105,8 +105,8 @@ static int read_series(void *context, const char *name)
   return status;
 }
 
-/* What a run must have. All that is there has been read before: every chunk has a checksum, so that damage, other than
-   an edit, is refused. */
+/* Read everything that the file has and check that it has the required parts of a run. Every chunk has a checksum, so
+   damage is detected, but not an edit. */
 static int read_everything(const char *path, struct run_file **run, struct error *e)
 {
   struct run_event *events = NULL;
@@ -145,7 +145,7 @@ static int accept(void *context, struct error *e)
   if (!status) {
     const char *head = run_head(r, &size);
     h5_put_head(h, head, size);
-    if (strcmp(run_state(r), "running")) add_event(h, run_last_step(r)); /* a journal counts the events */
+    if (strcmp(run_state(r), "running")) add_event(h, run_last_step(r)); /* the journal counts events */
     buffer_add(&note, "edited by another program than maxlogit, and accepted as it is%s%s", text ? ": " : "",
                text ? text : "");
     add_now(h, note.text);
@@ -160,7 +160,7 @@ int note_accept(const char *path, const char *text, struct error *e)
 {
   char lock_path[4096];
   struct h5 *h = NULL;
-  if (access(path, R_OK)) return h5_load(&h, path, e); /* which says why */
+  if (access(path, R_OK)) return h5_load(&h, path, e); /* reports the reason */
   struct error seal = {0};
   if (!h5_load(&h, path, &seal)) {
     h5_free(h);

@@ -19,8 +19,8 @@
 #include "storage/h5_gate.h"
 #include "storage/seal.h"
 
-/* The bytes of a file in memory. While one is built they grow by realloc, HDF5's own rules: a failure there is an
-   error that travels up. While one is read they are lent: HDF5 looks into them and leaves them alone. */
+/* The bytes of a file in memory. While a file is built they grow by realloc, as HDF5 requires, and a failure is
+   returned as an error. While a file is read they are lent: HDF5 reads them and does not change or free them. */
 struct image {
   unsigned char *bytes;
   int lent;
@@ -34,7 +34,7 @@ struct h5 {
   char *head; /* building: storage/seal.h */
   size_t head_size;
   struct error problem;
-  int outside; /* done with the library */
+  int outside; /* the library's mutex has been released */
 };
 
 enum { CHUNK_BYTES = 1 << 20, IMAGE_STEP = 1 << 20, EXAMINE_BYTES = 1 << 30 /* of memory */ };
@@ -96,7 +96,7 @@ static void fail(struct h5 *h, const char *what, const char *name)
               reason ? reason : "no reason given");
 }
 
-/* Who has a file open in the library has it alone. A thread may have several. */
+/* A thread that has a file open holds the library's mutex. It may open several files. */
 static pthread_mutex_t door;
 
 static void make_door(void)
@@ -159,7 +159,7 @@ static void *image_realloc(void *old, size_t size, H5FD_file_image_op_t op, void
   return image->lent ? NULL : realloc(old, size);
 }
 
-/* What was built stays with us when HDF5 closes its file. */
+/* Keep the bytes of a built file when HDF5 closes it. */
 static herr_t image_free(void *bytes, H5FD_file_image_op_t op, void *context)
 {
   struct image *image = context;
@@ -178,7 +178,7 @@ static herr_t image_context_free(void *context)
   return 0;
 }
 
-/* How to open a file that lies in h->image. The library tells files in memory apart by `name`. */
+/* Access properties for a file in h->image. The library identifies files in memory by `name`. */
 static hid_t memory_access(struct h5 *h, char name[32])
 {
   H5FD_file_image_callbacks_t callbacks = {image_malloc,  image_copy,         image_realloc, image_free,
@@ -206,7 +206,7 @@ struct h5 *h5_new(void)
   return h;
 }
 
-/* Close the file; its bytes are in h->image then. Returns their number. */
+/* Close the file; its bytes are then in h->image. Returns their number. */
 static size_t finish(struct h5 *h)
 {
   ssize_t size = -1;
@@ -232,7 +232,7 @@ int h5_save(struct h5 *h, const char *path, struct error *e) { return h5_save_he
 static int save(struct h5 *h, int folder, const char *path, const struct lock *held, struct error *e)
 {
   size_t size = finish(h), behind = h->head_size + HEAD_LINE + SEAL_BYTES + 1;
-  h->outside = 1; /* the disk may take its time */
+  h->outside = 1; /* release the library before the write, which may be slow */
   leave();
   unsigned char *room = h->problem.status ? NULL : realloc(h->image.bytes, size + behind);
   int status = STATUS_FAIL;
@@ -275,7 +275,7 @@ h5_id h5_group(struct h5 *h, const char *path)
   return id;
 }
 
-/* Rows of a chunk: about a MiB. */
+/* Rows per chunk: about one MiB. */
 static int64_t chunk_rows(const struct h5_shape *s)
 {
   int64_t fit = CHUNK_BYTES / (int64_t)(h5_row_bytes(s) + 1) + 1;
@@ -374,7 +374,7 @@ static void put(struct h5 *h, h5_id id, const char *name, hid_t file_type, hid_t
   H5Sclose(space);
 }
 
-/* Of variable length: the form that h5py gives back as str. */
+/* Of variable length, which h5py returns as str. */
 void h5_put_text(struct h5 *h, h5_id id, const char *name, const char *value)
 {
   hid_t type = text_type(H5T_VARIABLE);
@@ -411,7 +411,7 @@ void h5_done(struct h5 *h, h5_id id)
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* Where the file says that it ends (superblock version 2 or 3), 0 if it does not say so here. */
+/* The end of the file according to its superblock (version 2 or 3); 0 if it is not there. */
 static uint64_t stated_end(const char *bytes, size_t size)
 {
   const unsigned char *b = (const unsigned char *)bytes;
@@ -431,7 +431,7 @@ int h5_is_file(const char *path)
   return is;
 }
 
-/* Is this the file that a writer has finished? `advice`: NULL takes it without a seal, too. */
+/* Was this file written completely? `advice`: NULL accepts it without a seal. */
 static int judge(const char *path, const char *bytes, size_t size, const char *advice, struct error *e)
 {
   enum seal_state seal = advice ? seal_check(bytes, size) : SEAL_MISSING;
@@ -451,7 +451,7 @@ static int judge(const char *path, const char *bytes, size_t size, const char *a
                    path, advice);
 }
 
-/* To read it, the library borrows the text; to change it, it works on a copy, in the format of h5_new. */
+/* To read a file, the library borrows the text; to change it, the library works on a copy, in the format of h5_new. */
 static hid_t open_image(struct h5 *h, size_t size, int changing)
 {
   char name[32];
@@ -464,7 +464,7 @@ static hid_t open_image(struct h5 *h, size_t size, int changing)
   return file;
 }
 
-/* In the worker: `reply` is a struct error. */
+/* Runs in the worker; `reply` is a struct error. */
 static void examine(int fd, void *reply)
 {
   struct error *e = reply;
@@ -484,8 +484,8 @@ static void examine(int fd, void *reply)
   munmap(h.text, (size_t)info.st_size);
 }
 
-/* Digests of files that have been examined: most files are loaded several times. Their seed is random, as somebody can
-   make two files of one seal. */
+/* Digests of files that have been examined, because most files are loaded several times. The seed is random, because an
+   attacker can make two files with the same seal. */
 static struct {
   XXH128_hash_t *digest;
   size_t count, room;
@@ -514,15 +514,15 @@ static void remember(XXH128_hash_t digest)
   good.digest[good.count++] = digest;
 }
 
-/* The library crashes, or does not end, on some files whose checksums are right: a worker reads all of the file
-   first. */
+/* Let a worker process read the whole file first, because the library crashes, or does not end, on some files with
+   right checksums. */
 static int examine_apart(const char *path, const char *bytes, size_t size, struct error *e)
 {
   static struct worker worker = {.work = examine};
   struct error found = {0};
   XXH128_hash_t digest = digest_of(bytes, size);
   if (is_good(digest)) return STATUS_OK;
-  int fd = memfd_create("maxlogit", MFD_CLOEXEC); /* the same bytes, whatever becomes of the file meanwhile */
+  int fd = memfd_create("maxlogit", MFD_CLOEXEC); /* a copy, because the file may change in the meantime */
   size_t sent = 0;
   for (ssize_t n = 1; fd >= 0 && sent < size && n > 0; sent += n > 0 ? (size_t)n : 0)
     n = write(fd, bytes + sent, size - sent);
@@ -614,7 +614,7 @@ static int is_record(hid_t type)
   return plain;
 }
 
-/* The kind of a stored type, -1 if it is none of ours. */
+/* The kind of a stored type, -1 if it is not in enum h5_kind. */
 static int kind_of(hid_t type)
 {
   if (is_fixed_text(type)) return KIND_TEXT;
@@ -642,7 +642,7 @@ int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
   return ok;
 }
 
-/* Open an attribute of this class with `values` values (1: a scalar will do, too), or -1. */
+/* Open an attribute of this class with `values` values (with 1 also a scalar), or -1. */
 static hid_t attribute(h5_id id, const char *name, H5T_class_t class, int values)
 {
   hid_t a = id < 0 || H5Aexists(id, name) <= 0 ? -1 : H5Aopen(id, name, H5P_DEFAULT);
@@ -712,7 +712,8 @@ static int rank_of(h5_id id)
   return rank;
 }
 
-/* H5DSget_label reads as many values, of the type, as the file states, into room for `rank` pointers. */
+/* Unlike H5DSget_label, checks the number of labels in the file: that function writes as many pointers as the file
+   states. */
 int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
 {
   enum { MOST_RANK = 32 };
@@ -780,8 +781,7 @@ static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, v
   struct h5_walk *w = context;
   size_t length = strlen(w->path), room = sizeof w->path - length;
   const char *between = !strcmp(w->path, "/") ? "" : "/";
-  int fits =
-    (size_t)snprintf(w->path + length, room, "%s%s", between, name) < room; /* else a link to above */
+  int fits = (size_t)snprintf(w->path + length, room, "%s%s", between, name) < room; /* else a link upwards */
   int stop = fits ? walk_from(w) : w->each(w->context, w->path, -1);
   w->path[length] = 0;
   return stop;

@@ -1,10 +1,10 @@
-/* h5.h - the only door to the HDF5 library: whole files, built and read in memory, under a seal
-   A file is built in memory and then goes to disk in one piece through base/file.h (beside, synced, renamed), so
-   the library never meets a full disk, and a file on disk is never half of one. Behind the last byte that HDF5
-   counts stands a seal (storage/seal.h). Reading checks the seal before the library sees a byte: a damaged file is
-   never parsed.
-   Not every build of the library knows threads (Debian's does), and its high-level part never does: from h5_new or
-   h5_load to h5_save or h5_free no other thread can have a file open, and waits. All of it belongs on one thread. */
+/* h5.h - the only access to the HDF5 library: whole files, built and read in memory, with a seal
+   A file is built in memory and written to disk in one piece by base/file.h (temporary file, sync, rename). So the
+   library never runs into a full disk, and a reader never gets a partial file. A seal (storage/seal.h) follows the last
+   byte that HDF5 counts. It is checked before the library parses anything, so a damaged file is never parsed.
+   Not every build of the library is thread-safe (Debian's is), and its high-level part never is. So from h5_new or
+   h5_load to h5_save or h5_free other threads wait before they can open a file. All calls for a file belong on one
+   thread. */
 #ifndef MAXLOGIT_STORAGE_H5_H
 #define MAXLOGIT_STORAGE_H5_H
 #include <stddef.h>
@@ -33,13 +33,13 @@ struct h5_shape {
   int growing;                   /* unlimited in dims[0] */
   int compress;                  /* shuffle and gzip */
 };
-size_t h5_kind_size(enum h5_kind); /* of the numbers */
+size_t h5_kind_size(enum h5_kind); /* of numeric kinds */
 size_t h5_row_bytes(const struct h5_shape *);
 
-/* --- building: the first failure is kept and reported by h5_save --------------------------------------- */
+/* --- building: the first failure is kept and returned by h5_save --------------------------------------- */
 
 struct h5 *h5_new(void);
-/* Close, seal, write to `path` by file_write. Frees h in every case. */
+/* Close, seal, write to `path` by file_write. Always frees h. */
 int h5_save(struct h5 *, const char *path, struct error *);
 struct lock;
 int h5_save_held(struct h5 *, const char *path, const struct lock *, struct error *); /* by file_write_held */
@@ -48,8 +48,8 @@ int h5_save_in(struct h5 *, int folder, const char *path, struct error *);      
 /* The file's head (storage/seal.h): its texts. */
 void h5_put_head(struct h5 *, const void *head, size_t size);
 
-h5_id h5_group(struct h5 *, const char *path); /* made where missing, with those above it */
-h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* with a Fletcher-32 sum a chunk */
+h5_id h5_group(struct h5 *, const char *path); /* creates the group and its parents if missing */
+h5_id h5_dataset(struct h5 *, const char *path, const struct h5_shape *); /* Fletcher-32 sum per chunk */
 void h5_write(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, const void *data);
 /* A dataset with all its rows. */
 h5_id h5_put(struct h5 *, const char *path, const struct h5_shape *, const void *data);
@@ -62,42 +62,42 @@ void h5_make_scale(struct h5 *, h5_id, const char *name);
 void h5_dimension(struct h5 *, h5_id, int dim, const char *label, h5_id scale);
 void h5_done(struct h5 *, h5_id);
 
-/* A file from disk, to be changed by the calls above and below and then written by h5_save; it keeps its head where
-   it gets no other. With its seal only, as h5_load; `unsealed` takes it without one, at the caller's risk (below). */
+/* Open a file from disk, change it by the calls above and below, write it by h5_save. It keeps its head unless it gets
+   another one. The seal must be valid, as for h5_load; `unsealed` accepts a file without one, at the caller's risk. */
 int h5_change(struct h5 **, const char *path, int unsealed, struct error *);
 void h5_extend(struct h5 *, h5_id, int64_t rows); /* a growing dataset */
 void h5_remove(struct h5 *, const char *path);
 
-/* Does a file begin as one of HDF5 does? 0 too of what is not a file, or cannot be read. */
+/* Does the file begin with the HDF5 signature? Returns 0 also if it is unreadable or is not a file. */
 int h5_is_file(const char *path);
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* Only a file with its seal, and one that passes storage/h5_gate.h: a child process reads all of it first, because
-   the library crashes, or does not end, on some files whose checksums are right. A file that another program has
-   written or changed is refused, too. A missing file and one without a seal are STATUS_USAGE; the rest STATUS_FAIL. */
+/* Load a file only if it has its seal and passes storage/h5_gate.h. A child process reads all of it first, because the
+   library crashes, or does not end, on some files with right checksums. A file that another program has written or
+   changed is rejected, too. A missing file and one without a seal are STATUS_USAGE, other failures STATUS_FAIL. */
 int h5_load(struct h5 **, const char *path, struct error *);
-/* The same; `advice` follows what is said of a seal that is missing or does not fit. */
+/* The same; `advice` is appended to the message about a missing or wrong seal. */
 int h5_load_or(struct h5 **, const char *path, const char *advice, struct error *);
-/* Without a check of its seal. */
+/* Load a file without a check of its seal. */
 int h5_load_unsealed(struct h5 **, const char *path, struct error *);
 void h5_free(struct h5 *);
-const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: it has none */
+const char *h5_get_head(const struct h5 *, size_t *length); /* NULL: there is none */
 
 h5_id h5_find(struct h5 *, const char *path);            /* negative if there is none */
-int h5_get_shape(struct h5 *, h5_id, struct h5_shape *); /* 0 if it is none of the kinds above */
-/* The rest gives 1 when it was there and readable, else 0. */
+int h5_get_shape(struct h5 *, h5_id, struct h5_shape *); /* 0 if it is not one of the kinds above */
+/* The following return 1 if the value exists and is readable, else 0. */
 int h5_get_text(struct h5 *, h5_id, const char *name, char *out, size_t room); /* by text_fill */
 int h5_get_int(struct h5 *, h5_id, const char *name, int64_t *);
 int h5_get_real(struct h5 *, h5_id, const char *name, double *);
 int h5_get_label(struct h5 *, h5_id, int dim, char *out, size_t room);
 /* Rows into memory of the given kind, size and fields; numbers are converted. */
 int h5_read(struct h5 *, h5_id, const struct h5_shape *, int64_t first, int64_t rows, void *data);
-/* All rows of a dataset of one dimension and of this kind, into new memory with room for one more, which is zero;
-   NULL, and no rows, where there is none that can be read so. */
+/* Read all rows of a dataset of one dimension and of this kind into new memory, with room for one more row, which is
+   zero. NULL, and *rows = 0, if there is no such dataset or it is unreadable. */
 void *h5_read_all(struct h5 *, const char *path, const struct h5_shape *, int64_t *rows);
-/* All that is no group at a place and below it, in order of name, -1 for what cannot be opened; stops at the first
-   non-zero. */
+/* Visit all objects except groups at a path and below it, in order of name; id -1 for an object that cannot be opened.
+   Stops at the first non-zero result. */
 int h5_walk(struct h5 *, const char *path, int (*each)(void *, const char *path, h5_id), void *context);
 
 const char *h5_version(void);

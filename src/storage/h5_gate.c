@@ -7,7 +7,7 @@
 
 enum {
   DEFLATE_RATIO = 1032, /* largest expansion of deflate: RFC 1951, 258 bytes per 2 bits */
-  OBJECT_BYTES = 16,    /* no object header is smaller */
+  OBJECT_BYTES = 16,    /* minimal size of an object header */
   MOST_DEPTH = 64,
   BLOCK_BYTES = 4 << 20,
   MOST_RANK = 32, /* H5S_MAX_RANK */
@@ -61,7 +61,7 @@ static const char *link_kind(H5L_type_t type)
                                      : "is a link of unknown kind, which is not followed";
 }
 
-/* How many times larger than its storage the data can be; 0: a filter that is not known. */
+/* The maximal ratio of the data to its storage; 0: an unknown filter. */
 static size_t expansion(hid_t create)
 {
   int filters = H5Pget_nfilters(create), seen[4] = {0};
@@ -71,12 +71,12 @@ static size_t expansion(hid_t create)
     H5Z_filter_t filter = H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, 0, NULL, &set);
     if (filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_FLETCHER32)
       return 0;
-    if (seen[filter]++) return 0; /* deflated twice, it could be a million times larger */
+    if (seen[filter]++) return 0; /* data that was deflated twice could be a million times larger */
   }
   return filters < 0 ? 0 : seen[H5Z_FILTER_DEFLATE] ? DEFLATE_RATIO : 1;
 }
 
-/* The bytes of `rank` extents, as memory_bytes. */
+/* The bytes of `rank` extents, see memory_bytes. */
 static int extent_bytes(const struct gate *g, const hsize_t *dims, int rank, size_t element, size_t *bytes)
 {
   int64_t sizes[MOST_RANK];
@@ -105,8 +105,8 @@ static int check_storage(const struct gate *g, hid_t id, hid_t create, size_t el
   return STATUS_OK;
 }
 
-/* All rows, in blocks, into memory that is not kept: chunks are decoded and their checksums compared. Values of
-   variable length are not read, here or elsewhere. */
+/* Read all rows, in blocks, into temporary memory: chunks are decoded and their checksums compared. Values of variable
+   length are never read, here or elsewhere. */
 static int read_values(const struct gate *g, hid_t id, hid_t type, hid_t space)
 {
   hsize_t dims[MOST_RANK] = {1}, start[MOST_RANK] = {0};
@@ -133,13 +133,13 @@ static int read_values(const struct gate *g, hid_t id, hid_t type, hid_t space)
   return status;
 }
 
-/* Texts of variable length lie in heaps without a checksum. */
+/* Texts of variable length are in heaps without a checksum. */
 static herr_t read_attribute(hid_t object, const char *name, const H5A_info_t *info, void *context)
 {
   struct gate *g = context;
   (void)info;
   if (!strcmp(g->path, "/parameters") || !strcmp(name, "DIMENSION_LIST") || !strcmp(name, "REFERENCE_LIST"))
-    return 0; /* for other programs: nothing here reads them */
+    return 0; /* for other programs: this program never reads them */
   hid_t a = H5Aopen(object, name, H5P_DEFAULT), type = a < 0 ? -1 : H5Aget_type(a);
   hid_t space = a < 0 ? -1 : H5Aget_space(a);
   hssize_t values = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
@@ -189,7 +189,8 @@ static int check_object(struct gate *g, hid_t id)
   return g->error->status ? g->error->status : refuse(g, "is a group that cannot be read");
 }
 
-/* More links than the file has room for objects, or a deep path: links in a circle, or the same group many times. */
+/* Reject more links than the file has room for objects, and deep paths: they mean a cycle of links, or one group many
+   times. */
 static herr_t check_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
   struct gate *g = context;

@@ -6,7 +6,7 @@
 #include "storage/layout.h"
 #include "storage/texts.h"
 
-/* Attributes, in the order in which a head tells them. */
+/* Attributes, in their order in a head. */
 static const struct {
   const char *group, *name;
   int is_text;
@@ -61,7 +61,7 @@ struct heading {
   struct buffer head;
 };
 
-/* A series is what is labelled by a step axis. */
+/* A dataset is a series if its first dimension is labeled by a step axis. */
 static int add_series(void *context, const char *path, h5_id id)
 {
   struct heading *x = context;

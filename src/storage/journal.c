@@ -14,9 +14,9 @@
 
 static const char format[] = "maxlogit journal 2 ";
 enum { PIECE_COLUMN = 1, PIECE_ROWS, PIECE_NOTE };
-enum { MARK = 2 * sizeof(uint64_t) }; /* of a piece: the length and the digest of what follows */
+enum { MARK = 2 * sizeof(uint64_t) }; /* of a piece: the length and the digest of the following bytes */
 
-/* The part of the first line that all journals of a recording have. */
+/* The part of the first line that is equal in all journals of a recording. */
 static void name_of(char out[JOURNAL_HEAD], const char *started)
 {
   snprintf(out, JOURNAL_HEAD, "%s%016" PRIx64 " ", format, (uint64_t)XXH3_64bits(started, strlen(started)));
@@ -26,12 +26,12 @@ static void name_of(char out[JOURNAL_HEAD], const char *started)
 
 struct journal {
   struct append *file;
-  int is_started, is_torn; /* is_torn: a write has failed, and may have left something */
+  int is_started, is_torn; /* is_torn: a failed write may have left part of a piece */
   uint64_t last;           /* the digest of the last piece on disk */
   int columns[TABLE_COUNT], notes;
   int64_t rows[TABLE_COUNT];
-  size_t room;          /* of columns that the run file does not have */
-  unsigned char *bytes; /* of the pieces that are being made */
+  size_t room;          /* memory of columns that the run file does not have yet */
+  unsigned char *bytes; /* of the pieces that are being built */
   size_t length, capacity, begin;
 };
 
@@ -65,7 +65,7 @@ static void journal_add(struct journal *j, const void *data, size_t size)
 
 static void add_number(struct journal *j, int64_t number) { journal_add(j, &number, sizeof number); }
 
-/* With its NUL; of NULL as if it were empty. */
+/* Add a text with its NUL; NULL counts as "". */
 static void add_text(struct journal *j, const char *text)
 {
   journal_add(j, text ? text : "", text ? strlen(text) + 1 : 1);
@@ -80,7 +80,7 @@ static void begin(struct journal *j, uint64_t before, int64_t kind)
   add_number(j, kind);
 }
 
-/* The digest of the piece, for the next one. */
+/* Finish the piece; returns its digest, for the next piece. */
 static uint64_t end(struct journal *j)
 {
   uint64_t mark[2] = {j->length - j->begin - MARK};
@@ -112,7 +112,7 @@ static uint64_t add_columns(struct journal *j, uint64_t last, const struct rows 
   return last;
 }
 
-/* Of all tables that have new ones, as one piece: either all are there or none. */
+/* Add the new rows of all tables as one piece: either all are read or none. */
 static uint64_t add_rows(struct journal *j, uint64_t last, const struct rows *rows)
 {
   int any = 0;
@@ -174,7 +174,7 @@ int journal_start(struct journal *j, const char *started, const struct rows *row
   return j->is_started ? STATUS_OK : e->status;
 }
 
-/* What a reader takes for the columns that are new since the last append. */
+/* Memory that a reader needs for the columns added since the last append. */
 static size_t new_room(const struct journal *j, const struct rows *rows)
 {
   size_t room = j->room;
@@ -203,7 +203,7 @@ int journal_sync(struct journal *j, struct error *e) { return append_sync(j->fil
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-/* A journal is small beside its run file, which is in memory as a whole. */
+/* A journal is small compared with its run file, which is in memory as a whole. */
 char *journal_bytes(int fd, size_t from, size_t *length)
 {
   struct stat info;
@@ -236,7 +236,7 @@ int journal_begin(struct journal_reader *r, const char *text, size_t length, con
   return 1;
 }
 
-/* The rest of a piece. */
+/* The unread part of a piece. */
 struct rest {
   const char *at, *end;
 };
@@ -300,7 +300,7 @@ static int read_rows(const struct journal_reader *r, struct rest *x, const struc
   return 1;
 }
 
-/* The length of the whole piece that begins at `text`, of which `rest` bytes are there; 0: none does. */
+/* The length of the complete piece that begins at `text`, of which `rest` bytes exist; 0: there is none. */
 static size_t whole_piece(const char *text, size_t rest)
 {
   uint64_t mark[2];
@@ -340,7 +340,7 @@ int journal_read(struct journal_reader *r, const char *text, size_t length, cons
 struct replay {
   struct rows *rows;
   struct notes *notes;
-  struct { /* the columns of the journal by their order, as places in the table */
+  struct { /* for each column of the journal, in order, its index in the table */
     int *column;
     int count, room;
   } order[TABLE_COUNT];
@@ -379,7 +379,7 @@ static int replay_column(void *context, int table, const struct journal_column *
   return 1;
 }
 
-/* Rows that are there already are passed over; one beyond the next, or without all columns, is of another file. */
+/* Skip rows that exist already. A row beyond the next, or without all columns, belongs to another file. */
 static int replay_rows(void *context, int table, int64_t first, int64_t count, const char *row)
 {
   struct replay *x = context;
@@ -406,13 +406,13 @@ static int replay_note(void *context, int64_t number, const char *date, const ch
   return 1;
 }
 
-/* What a kill left of the last piece has none behind it. */
+/* Is there a complete piece in the rest? After a kill there is only a partial last piece. */
 static int piece_follows(const char *text, size_t rest)
 {
   uint64_t length = 0;
   for (size_t hashed = 0, most = 16 * rest; rest && !whole_piece(text, rest); text++, rest--) {
     if (rest >= MARK) memcpy(&length, text, sizeof length);
-    if (length <= rest && (hashed += length) > most) return 1; /* no kill leaves so many beginnings */
+    if (length <= rest && (hashed += length) > most) return 1; /* not left by a kill */
   }
   return rest > 0;
 }

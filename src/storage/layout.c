@@ -25,7 +25,7 @@ void run_sibling(char out[4096], const char *run_path, const char *suffix)
 {
   size_t length = run_stem(run_path);
   if (!length) length = strlen(run_path);
-  *out = 0; /* longer than any path: opening it fails, and the caller names the run */
+  *out = 0; /* the path would be too long: opening "" fails, and the caller names the run */
   if (length + strlen(suffix) >= 4096) return;
   memcpy(out, run_path, length);
   memcpy(out + length, suffix, strlen(suffix) + 1);

@@ -16,14 +16,14 @@
 #include "storage/layout.h"
 #include "storage/run_file.h"
 
-/* Where a value lies in a row of the journal; count 0: nowhere. */
+/* The position of a value in a row of the journal; count 0: missing. */
 struct spot {
   size_t at, count, heads;
 };
 
 struct live_state {
   struct journal_reader journal;
-  int has_journal;               /* its rows follow those that are there */
+  int has_journal;               /* the journal's rows follow those of the run file */
   struct file_stamp file;        /* the run file that was read */
   long room, vals, val_room;     /* of value; rows of the validation axis */
   double *val_step, *val;        /* [vals] */
@@ -58,7 +58,7 @@ void live_end(struct live_rows *w)
 
 /* --- rows ------------------------------------------------------------------------------------------------ */
 
-/* One more, with nothing known but its step. */
+/* Add a row with only its step. */
 static void add_row(struct live_rows *w, double step)
 {
   struct live_state *s = w->state;
@@ -97,7 +97,8 @@ static void put_largest(struct live_rows *w, long row, const double *x, size_t n
   w->value[LIVE_HEAD][row] = (double)(best % heads);
 }
 
-/* The rows of a pass over a file come before those of the validation axis that belong to them. */
+/* Fill in the validation loss of each row: the last one up to its step. In one pass the validation rows are read
+   first. */
 static void fill_val(struct live_rows *w, long from)
 {
   const struct live_state *s = w->state;
@@ -146,14 +147,14 @@ static int take_name(void *context, const char *name)
   struct run_series x;
   int i = 0;
   while (i < SOURCES && strcmp(sources[i].series, name)) i++;
-  if (i == SOURCES && (r->rows->rows || run_has_unread(r->run))) return 0; /* any has the steps */
+  if (i == SOURCES && (r->rows->rows || run_has_unread(r->run))) return 0; /* steps are known */
   if (run_read(r->run, name, &x, NULL)) return 0;
   take_series(r->rows, &x, i < SOURCES ? sources[i].field : LIVE_STEP);
   run_series_free(&x);
   return 0;
 }
 
-/* *started: where its journal counts, else "". */
+/* *started: the date of the run, if its journal counts, else "". */
 static void read_file(struct live_rows *w, char started[32])
 {
   struct run_file *run = NULL;
@@ -207,13 +208,13 @@ static void see_row(struct live_rows *w, double step, const char *row, double *l
   put_largest(w, w->rows - 1, logit, max->count, max->heads);
 }
 
-/* Rows that the run file has are passed over; one beyond the next is of a newer file. */
+/* Skip rows that the run file has; a row beyond the next belongs to a newer file. */
 static int see_rows(void *context, int table, int64_t first, int64_t count, const char *row)
 {
   struct live_rows *w = context;
   struct live_state *s = w->state;
   if (table != AXIS_STEP && table != AXIS_VAL) return 1;
-  /* in a row of the step axis, whose bytes are there, so that the count is bounded by them */
+  /* of one row of the step axis, so that the count is bounded by the bytes read */
   double *logit = table == AXIS_STEP ? memory_new(s->spot[LIVE_MAX_LOGIT].count + 1, sizeof *logit) : NULL;
   int fits = 1;
   for (int64_t i = first; i < first + count && fits; i++, row += s->journal.row_bytes[table]) {
@@ -237,8 +238,8 @@ static void read_journal(struct live_rows *w, int fd)
   memory_free(text);
 }
 
-/* Is it the journal that was read, and all that was read of it still there: its first line, and the digest of the piece
-   read last, which stands for all before it? */
+/* Is this the journal that was read, and does it still have all that was read? The first line and the digest of the
+   last piece identify them. */
 static int is_same_journal(const struct live_state *s, int fd)
 {
   char head[JOURNAL_HEAD];
@@ -252,7 +253,7 @@ static int is_same_journal(const struct live_state *s, int fd)
 
 /* --- together -------------------------------------------------------------------------------------------- */
 
-/* The first row in which they differ, or that one of them lacks. */
+/* The first row that differs, or that one of them lacks. */
 static long first_difference(const struct live_rows *a, const struct live_rows *b)
 {
   for (long row = 0; row < a->rows && row < b->rows; row++)
@@ -261,7 +262,7 @@ static long first_difference(const struct live_rows *a, const struct live_rows *
   return a->rows < b->rows ? a->rows : b->rows;
 }
 
-/* The journal is opened before the run file: whichever snapshot is read then has the rows before this journal's. */
+/* The journal must be opened before the run file: any snapshot read later then has the rows before this journal's. */
 static void read_again(struct live_rows *w, int fd, long *from)
 {
   struct live_rows old = *w;
@@ -292,8 +293,8 @@ void live_news(struct live_rows *w, long *from)
   if (w->rows != before || *from < before) w->last_news = clock_seconds();
 }
 
-/* A writer holds the lock and removes it at the end. Where one was killed the file stays, unlocked; it is
-   only tried after a silence, since trying could disturb a writer that starts at that very moment. */
+/* A writer holds the lock file and removes it at the end. After a kill the file stays, unlocked. It is tried only after
+   a silence, because a try could disturb a writer that starts at that moment. */
 int live_is_over(const struct live_rows *w)
 {
   int lock = open(w->lock_path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC), over = 1;
@@ -313,7 +314,7 @@ int live_follow(struct live_rows *w, double interval, int (*news)(void *, long f
   struct run_file *run;
   if (access(w->path, F_OK) && access(w->lock_path, F_OK))
     return error_set(e, STATUS_USAGE, "%s: no such run", w->path);
-  if (!access(w->path, F_OK)) { /* no waiting for what is no run */
+  if (!access(w->path, F_OK)) { /* do not wait for a file that is not a run */
     int status = run_open_trained(&run, w->path, e);
     if (status) return status;
     run_close(run);

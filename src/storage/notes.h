@@ -1,5 +1,5 @@
-/* notes.h - remarks in a run file: a table /notes of date and text, and the only ways to change a file that is written
-   A change builds the whole file anew in memory, under a new seal, and takes the old one's place by one rename. */
+/* notes.h - notes in a run file: a table /notes of date and text, and the only functions that change a finished file
+   A change builds the whole file anew in memory, with a new seal, and replaces the old one atomically. */
 #ifndef MAXLOGIT_STORAGE_NOTES_H
 #define MAXLOGIT_STORAGE_NOTES_H
 #include "storage/h5.h"
@@ -17,16 +17,16 @@ enum { NOTE_BYTES = 16384 }; /* the longest text */
 void notes_free(struct notes *);
 void notes_add(struct notes *, const char *date, const char *text);
 void notes_read(struct h5 *, struct notes *);
-void notes_write(struct h5 *, const struct notes *); /* in place of those that are there */
+void notes_write(struct h5 *, const struct notes *); /* replaces the existing notes */
 
 int run_notes(const struct run_file *, struct notes *, struct error *);
 
-/* Add a remark with today's date; the run must not be written meanwhile (STATUS_FAIL). */
+/* Add a note with today's date. STATUS_FAIL if the run is being written. */
 int note_put(const char *path, const char *text, struct error *);
-/* The notes of one run file go into another, in place of its own. */
+/* Copy the notes of one run file to another, replacing its own. */
 int notes_carry(const char *from, const char *to, struct error *);
-/* Take a run file that another program has changed as it is now: everything in it is read once (in a process of its
-   own, which the HDF5 library may crash), then it gets a head, a seal, an event `edited` at its last step and a note
-   that says so, with `text` (may be NULL) behind it. STATUS_USAGE where the seal fits: nothing was edited. */
+/* Accept a run file that another program has changed. Everything in it is read once, in a child process, because the
+   HDF5 library may crash. Then the file gets a head, a seal, an event `edited` at its last step and a note about it,
+   with `text` (may be NULL). STATUS_USAGE if the seal is valid: nothing was edited. */
 int note_accept(const char *path, const char *text, struct error *);
 #endif

@@ -19,7 +19,7 @@
 #define COMPILER "gcc " __VERSION__
 #endif
 
-/* "model name : Xeon ..." of the first processor; "unknown" where the kernel does not say. */
+/* "model name : Xeon ..." of the first processor; "unknown" if the kernel does not report it. */
 static void cpu_name(char *out, size_t room)
 {
   char line[512];

@@ -42,7 +42,7 @@ struct recorder *recorder_null(const struct run_facts *facts)
   struct recorder *r = recorder_memory(facts);
   r->is_null = 1;
   struct row_table *events = &r->rows.table[TABLE_EVENTS];
-  table_row(events, &events->column[0]); /* its memory now: later nothing is allocated */
+  table_row(events, &events->column[0]); /* allocate now, because later nothing may be allocated */
   table_cut(events, 0);
   return r;
 }
@@ -91,7 +91,7 @@ static struct h5_shape shape_of(const struct recorder *r, enum series_shape shap
   }
 }
 
-/* The column of a series, new where there is none; its labels are the caller's. */
+/* The column of a series, created if missing; the caller sets its labels. */
 static struct row_column *declare(struct recorder *r, struct row_table *t, struct h5_shape shape,
                                   const char *name, const char *unit, const char *long_name,
                                   const char *definition)
@@ -230,8 +230,7 @@ void recorder_batch(struct recorder *r, long step, const int *tokens, const floa
     const void *data;
   } parts[] = {{"tokens", tokens}, {"mask", mask}, {"document", document}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    const size_t bytes =
-      (size_t)batch * (size_t)(context + !i) * sizeof(int); /* tokens have one more target */
+    const size_t bytes = (size_t)batch * (size_t)(context + !i) * sizeof(int); /* tokens: one more column */
     struct row_column *c = parts[i].data ? table_find(t, parts[i].name) : NULL;
     if (parts[i].data && (!c || c->row_bytes != bytes)) {
       error_set(&r->problem, STATUS_FAIL, "%s: its batches have another shape than those of this run",
@@ -274,19 +273,19 @@ double recorder_last(const struct recorder *r, const char *name, enum series_axi
 void recorder_forget(struct recorder *r, long step, long every)
 {
   struct row_table *t = &r->rows.table[AXIS_STEP];
-  int64_t last[2] = {-1, -1}; /* the last steps that have rows */
+  int64_t last[2] = {-1, -1}; /* the last two steps that have rows */
   for (int64_t i = 0; i < 2 && i < t->rows; i++)
     memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
   if (last[0] != step || step % every == 0) return;
-  if (last[1] == step - 1 && last[1] % every) return; /* rows were more often */
+  if (last[1] == step - 1 && last[1] % every) return; /* rows were recorded more often */
   table_cut(t, t->rows - 1);
 }
 
 void recorder_go_back(struct recorder *r, long step) { rows_go_back(&r->rows, step); }
 
-/* --- what is in memory ----------------------------------------------------------------------------------- */
+/* --- rows in memory ------------------------------------------------------------------------------------- */
 
-/* Column `i` of those that are series, over all axes. */
+/* The i-th series column, over all axes. */
 static const struct row_column *series_at(const struct recorder *r, int i, enum series_axis *axis)
 {
   for (int t = 0; t < AXIS_COUNT; t++) {

@@ -1,62 +1,63 @@
-/* recorder.h - the record of a run: rows in memory, whole snapshots in RUN.h5, later rows in RUN.journal
-   Layout: design 3.5. A recorder owns both files (storage/journal.h) and the lock. */
+/* recorder.h - the record of a run: rows in memory, snapshots in RUN.h5, later rows in RUN.journal
+   A recorder owns both files (storage/journal.h) and the lock. */
 #ifndef MAXLOGIT_STORAGE_RECORDER_H
 #define MAXLOGIT_STORAGE_RECORDER_H
 #include "base/series.h"
 #include "config/config.h"
 
-struct run_facts { /* what goes into /code, axes and root besides the configuration */
+struct run_facts { /* facts for /code, the axes and the root that are not in the configuration */
   const char *id, *device, *data, *data_text;
-  long layers, heads, experts; /* experts: of a router, at most; 0: there is none */
+  long layers, heads, experts; /* experts: the largest number of a router; 0: none */
   int tensors;
   const char *const *tensor_names;
   double loss_floor; /* NaN: unknown */
   uint64_t data_content,
-    start_content; /* hashes: of what the data is drawn from, of train.init_from (0: none) */
+    start_content; /* hashes of the data source and of the weights of train.init_from (0: none) */
 };
 
 struct recorder;
-/* Fresh run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked. Without a
-   configuration (NULL) it is the record of something else than a run: it has the parameters that it is given, and
-   no journal. */
+/* Create the record of a new run at `path`. STATUS_USAGE if the file exists and overwrite is 0; STATUS_FAIL if locked.
+   Without a configuration (NULL) it is not the record of a trained run: the caller sets its parameters, and it has no
+   journal. */
 int recorder_create(struct recorder **, const char *path, int overwrite, const struct config *,
                     const struct run_facts *, struct error *);
-/* Continue after `step` updates: rows of the run file and its journal, later ones dropped. STATUS_FAIL where rows of
-   earlier steps are missing. LONG_MAX: all rows that are there. A snapshot follows before the first new row. */
+/* Continue after `step` updates: read the rows of the run file and its journal, and drop later ones. STATUS_FAIL if
+   rows of earlier steps are missing. LONG_MAX: keep all rows. A snapshot is written before the first new row. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                     long step, struct error *);
-/* A run file under another name too, to be continued there from a step that it has. */
+/* Copy a run file, so that the copy can be continued from one of its steps. */
 int recorder_copy(const char *from, const char *to, struct error *);
-/* Remove the row of `step`, which was a run's last and no longer is, where rows are due at multiples of `every`. */
+/* Remove the row of `step`, if it exists only because it was a run's last step: other rows are due at multiples of
+   `every`. */
 void recorder_forget(struct recorder *, long step, long every);
 /* Remove rows and events from `step` on. */
 void recorder_go_back(struct recorder *, long step);
-/* One that takes everything and keeps nothing: no file, no memory that grows. */
+/* A recorder that discards everything: it has no file and uses no memory per row. */
 struct recorder *recorder_null(const struct run_facts *);
-/* One that keeps its rows in memory, for recorder_holding and so on: no file. */
+/* A recorder that keeps its rows in memory, for recorder_holding etc., without a file. */
 struct recorder *recorder_memory(const struct run_facts *);
 int recorder_keeps(const struct recorder *); /* 0: one of these two, without files */
 void recorder_free(struct recorder *);
 
-/* One more parameter, in place of one that has its name; a value that is a number is stored as one. */
+/* Add a parameter, or replace the one with this name; a numeric value is stored as a number. */
 void recorder_parameter(struct recorder *, const char *name, const char *value, const char *help,
                         const char *origin);
 
 /* Declare a series before the first row; returns its number. */
 int recorder_series(struct recorder *, const struct series *);
-/* The same of a series that no trainer knows, with axes of its own behind the step. Wherever a name of an axis occurs,
-   it has one size. Rows that are there already get NaN. */
+/* The same for a series of another program, with its own axes after the step. An axis name has the same size
+   everywhere. Existing rows get NaN. */
 struct free_series {
   const char *name;
   enum series_axis axis;
-  int axes; /* 0: one number a step, stored as float64; else float32 */
+  int axes; /* 0: one number per step, stored as float64; else float32 */
   const char *axis_name[FREE_AXES];
   long size[FREE_AXES];
   const char *unit, *long_name, *definition;
 };
 int recorder_free_series(struct recorder *, const struct free_series *);
-/* What the places of an axis are called: names [size]. Of axis "tensor" they are its scale, of another they lie beside
-   it as /series/AXIS_name. */
+/* Name the places of an axis: names [size]. For the axis "tensor" they become its scale, for others
+   /series/AXIS_name. */
 void recorder_name_axis(struct recorder *, const char *axis, long size, const char *const *names);
 /* Values of one series for the row being built on its axis: 1, layers, layers*heads, layers*experts or tensors
    numbers. */
@@ -68,17 +69,18 @@ void recorder_event(struct recorder *, long step, const char *kind, int layer, i
 void recorder_batch(struct recorder *, long step, const int *tokens, const float *mask, const int *document,
                     long batch, long context);
 void recorder_timing(struct recorder *, long step, double seconds);
-double recorder_seconds(const struct recorder *); /* of all steps that were timed */
+double recorder_seconds(const struct recorder *); /* of all timed steps */
 
-/* The last value of a series of one number a step; NaN if there is none. */
+/* The last value of a series with one number per step; NaN if there is none. */
 double recorder_last(const struct recorder *, const char *series, enum series_axis);
-/* Rows to the journal: those of some tenths of a second at once, or now. */
+/* Write rows to the journal: several tenths of a second together, or at once if `now`. */
 int recorder_append(struct recorder *, int now, struct error *);
-/* STATUS_FAIL where another process has taken the run over: this one was taken for lost, and must not write. */
+/* STATUS_FAIL if another process has taken the run over because this one seemed lost; then this one must not write. */
 int recorder_holds(const struct recorder *, struct error *);
-/* All rows so far last, by the journal or, where it is worth it, by a snapshot: before a checkpoint. */
+/* Make all rows durable, by the journal or, if worthwhile, by a snapshot. Call it before a checkpoint. */
 int recorder_keep(struct recorder *, long last_step, double wall, struct error *);
-/* state: running, finished, diverged, stopped: these have no journal. `final` compresses. */
+/* Write a snapshot. state: running, finished, diverged, stopped; a run in one of the last three has no journal. `final`
+   compresses. */
 int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,
                       struct error *);
 
@@ -86,12 +88,12 @@ int recorder_snapshot(struct recorder *, const char *state, long last_step, doub
 struct held_series {
   const char *name, *unit, *long_name, *definition;
   enum series_axis axis;
-  int axes; /* behind the step, with their names */
+  int axes; /* after the step, with their names */
   const char *axis_name[FREE_AXES];
   long width, rows;
 };
 int recorder_holding(const struct recorder *, int i,
-                     struct held_series *); /* series i from 0; 0: there is none */
+                     struct held_series *); /* series i from 0; returns 0 if there is none */
 void recorder_held(const struct recorder *, int i, long row, double *step, double *value); /* value [width] */
 struct run_event;
 int recorder_held_event(const struct recorder *, long i, struct run_event *); /* 0: there is none */

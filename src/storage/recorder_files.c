@@ -100,7 +100,7 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
   return STATUS_OK;
 }
 
-/* May a run take this name? Only run files are replaced: never a configuration or a device, with any setting. */
+/* May a run be written under this name? Only run files are replaced, never for example a configuration or a device. */
 static int check_name(const char *path, int overwrite, struct error *e)
 {
   struct stat info;
@@ -147,7 +147,7 @@ int recorder_holds(const struct recorder *r, struct error *e)
 
 /* --- rows on disk -------------------------------------------------------------------------------------- */
 
-/* Seconds between writes: a row costs nothing where a step takes less. */
+/* Seconds between writes: rows are free if a step takes less. */
 static const double between_appends = 0.1;
 
 static int append(struct recorder *r, struct error *e)
@@ -167,11 +167,11 @@ int recorder_append(struct recorder *r, int now, struct error *e)
   return append(r, e);
 }
 
-/* Below this a snapshot costs less than the checkpoint's own sync. */
+/* Below this size a snapshot costs less than the sync of the checkpoint. */
 enum { ALWAYS_BYTES = 1 << 20 };
 
-/* Where the run file lacks an eighth of the rows: all snapshots together then write about eight times the record, and
-   who reads the run file alone is not far behind. */
+/* A snapshot is due when the run file lacks an eighth of the rows. All snapshots together then write about eight times
+   the record, and a reader of only the run file is not far behind. */
 static int is_snapshot_due(const struct recorder *r)
 {
   size_t unsaved = rows_bytes(&r->rows, 1), all = rows_bytes(&r->rows, 0);

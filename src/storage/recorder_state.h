@@ -1,4 +1,4 @@
-/* recorder_state.h - the inside of a recorder, for the files that it is made of */
+/* recorder_state.h - the internals of a recorder, for the files that implement it */
 #ifndef MAXLOGIT_STORAGE_RECORDER_STATE_H
 #define MAXLOGIT_STORAGE_RECORDER_STATE_H
 #include "base/file.h"
@@ -18,7 +18,7 @@ struct parameter {
   int is_default;
 };
 
-/* What the places of an axis are called. */
+/* The names of the places of an axis. */
 struct axis_names {
   const char *axis;
   const char **name;
@@ -27,12 +27,12 @@ struct axis_names {
 
 struct recorder {
   int is_null;
-  void (*close)(struct recorder *); /* of its files; NULL: it has none */
+  void (*close)(struct recorder *); /* closes its files; NULL: there are none */
   char path[4096], lock_path[4096], journal_path[4096];
   struct lock *lock;
-  struct journal *journal; /* NULL: all rows come with the snapshot at the end */
+  struct journal *journal; /* NULL: all rows are written with the snapshot at the end */
   double appended_at;
-  struct arena *arena; /* every text below */
+  struct arena *arena; /* owns every text below */
   struct run_facts facts;
   struct provenance code;
   struct parameter *parameter;
@@ -41,14 +41,14 @@ struct recorder {
   int axes;
   const char *config_text;
   char started[32];
-  struct notes notes; /* those of the file that is resumed */
+  struct notes notes; /* notes of the resumed file */
   struct rows rows;
-  struct error problem; /* found where none could be reported; given by the next call that can */
+  struct error problem; /* an error that could not be returned yet; returned by the next call that can */
 };
 
-const char *recorder_own(struct recorder *, const char *text); /* a copy that lives as long; NULL is "" */
+const char *recorder_own(struct recorder *, const char *text); /* owned copy; NULL: "" */
 void recorder_facts(struct recorder *, const struct run_facts *);
-/* Lock, facts and parameters; no rows yet. */
+/* Take the lock and set facts and parameters; no rows yet. */
 int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                    struct error *);
 int recorder_open_journal(struct recorder *, struct error *);

@@ -1,4 +1,4 @@
-/* recording.c - maxlogit/record.h: run files of other programs, by the recorder of our own */
+/* recording.c - maxlogit/record.h: run files of other programs, written by the same recorder */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -14,23 +14,23 @@
 #include "maxlogit/record.h"
 #include "storage/recorder_state.h"
 
-/* Snapshots: not more often than this, nor for more than this share of the time. */
+/* Minimal seconds between snapshots, and their maximal share of the time. */
 static const double seconds_between = 10, share_of_time = 0.01;
 #define MADE_BY "another program"
 
 struct maxlogit_recorder {
   struct recorder *r;
-  int whole;   /* nothing is on disk before the end */
-  int resumed; /* and nothing has come yet */
-  int renamed; /* an axis has names that only a snapshot has */
+  int whole;   /* nothing is written before the end */
+  int resumed; /* resumed, and no row or event has followed yet */
+  int renamed; /* an axis has names that are not yet in a snapshot */
   double wall, opened, row_at, snapshot_at, snapshot_cost;
 };
 
-/* --- what is asked for ----------------------------------------------------------------------------------- */
+/* --- checks of arguments ----------------------------------------------------------------------------------- */
 
 static const struct maxlogit_record_options nothing;
 
-/* Letters, digits and a few more; no empty part. */
+/* A name consists of letters, digits and some other characters, and has no empty part. */
 static int check_name(const char *what, const char *name, struct error *e)
 {
   const char *wrong = NULL;
@@ -64,7 +64,7 @@ static void put_settings(struct recorder *r, const struct maxlogit_record_option
 
 /* --- open ------------------------------------------------------------------------------------------------ */
 
-/* Two recordings of one second, host and process have two paths. */
+/* Two recordings of one second, host and process differ in their paths. */
 static void make_id(char out[16], const char *path, const struct maxlogit_record_options *o)
 {
   struct provenance code;
@@ -117,7 +117,7 @@ static void keep_axis(struct recorder *r, const struct run_file *file, const cha
   memory_free(names);
 }
 
-/* What the rows do not tell: settings, and what axes are called. */
+/* Keep the parts of a file that are not in its rows: settings, and names of axes. */
 static int keep_rest(struct recorder *r, const struct run_file *file, struct error *e)
 {
   if (run_settings(file, keep_setting, r)) return error_set(e, STATUS_FAIL, "the settings cannot be read");
@@ -143,7 +143,7 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
   if (strcmp(run_data(file), facts.data) != 0)
     status =
       error_set(e, STATUS_USAGE, "%s was written by maxlogit itself: `maxlogit resume` continues it", path);
-  /* all rows that are there: later ones go with the first that comes */
+  /* keep all existing rows: later ones are dropped at the first new row */
   if (!status) status = recorder_resume(&m->r, path, NULL, &facts, LONG_MAX, e);
   if (!status) status = keep_rest(m->r, file, e);
   if (!status && !o->whole) status = recorder_open_journal(m->r, e);
@@ -177,7 +177,7 @@ static int is_below(const char *name, const char *above)
   return !strncmp(name, above, length) && name[length] == '/';
 }
 
-/* Has an axis this place in the file: by itself, by the names of its places, or is it below them? */
+/* Does an axis occupy this place in the file, by itself, by the names of its places, or by a place above? */
 static int is_of_axis(const char *name, const char *axis)
 {
   char names[64];
@@ -185,7 +185,7 @@ static int is_of_axis(const char *name, const char *axis)
   return !strcmp(name, axis) || is_below(name, axis) || !strcmp(name, names) || is_below(name, names);
 }
 
-/* The size that an axis has; 0: there is none of this name. */
+/* The size of an axis; 0: there is no axis of this name. */
 static long size_of_axis(const struct recorder *r, const char *axis)
 {
   for (int i = 0; i < r->axes; i++)
@@ -199,7 +199,7 @@ static long size_of_axis(const struct recorder *r, const char *axis)
   return 0;
 }
 
-/* The axis of this file that has the place of a series' name; NULL: there is none. */
+/* The axis that occupies the place of a series' name; NULL: there is none. */
 static const char *axis_in_place(const struct recorder *r, const char *name)
 {
   for (int i = 0; i < r->axes; i++)
@@ -213,7 +213,7 @@ static const char *axis_in_place(const struct recorder *r, const char *name)
   return NULL;
 }
 
-/* Figures of heads ask for these keys; where nobody has given them the axes tell. */
+/* Figures of heads need these keys; if they were not set, derive them from the axes. */
 static void put_shape(struct recorder *r)
 {
   static const struct {
@@ -229,8 +229,8 @@ static void put_shape(struct recorder *r)
   }
 }
 
-/* `last_step` of a run is the number of its updates: steps count from 0. How long it took to write a recording
-   whole says nothing about its run. */
+/* `last_step` of a run is the number of its updates: steps count from 0. The wall time of a recording that is written
+   as a whole is not the time of its run, so it is 0. */
 static int write_file(struct maxlogit_recorder *m, const char *state, int final, struct error *e)
 {
   double begin = clock_seconds();
@@ -243,7 +243,7 @@ static int write_file(struct maxlogit_recorder *m, const char *state, int final,
   return status;
 }
 
-/* What has come is on disk when its call returns. */
+/* Make all rows durable before the call returns. */
 static int keep(struct maxlogit_recorder *m, struct error *e)
 {
   if (m->whole) return STATUS_OK;
@@ -311,7 +311,7 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
 
 /* --- series ---------------------------------------------------------------------------------------------- */
 
-/* A name has one place in the file: no other series lies there, below it or above it, and no axis. */
+/* A name has one place in the file: no other series is there, below it or above it, and no axis. */
 static int check_place(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
 {
   static const char *const taken[] = {"step", "spectra_step", "val_step", "probe_step"};
@@ -369,7 +369,7 @@ static int check_series(const struct recorder *r, const struct maxlogit_series *
   return status ? status : check_place(r, s, e);
 }
 
-/* One that is there keeps what it is. */
+/* An existing series cannot change its axes. */
 static int check_same(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
 {
   const struct row_column *c = table_find(&r->rows.table[s->rows], s->name);
@@ -450,7 +450,7 @@ int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *v
   return error_export(error, status, &e);
 }
 
-/* Rows that are being built stay, behind the rows that are left. */
+/* Rows that are being built are kept, after the remaining rows. */
 static void go_back(struct rows *rows, int64_t step)
 {
   int64_t at[AXIS_COUNT];
@@ -465,7 +465,7 @@ static void go_back(struct rows *rows, int64_t step)
   }
 }
 
-/* The first that comes after a resume says from where on what is there is of the life before. */
+/* The step of the first call after a resume decides which existing rows are dropped: those from this step on. */
 static int settle(struct maxlogit_recorder *m, long step, struct error *e)
 {
   struct recorder *r = m->r;
@@ -516,7 +516,7 @@ int maxlogit_record_row(struct maxlogit_recorder *m, long step, struct maxlogit_
   return error_export(error, end_row(m, step, &e), &e);
 }
 
-/* The least step at which a block has its next row; LONG_MAX: none has one. */
+/* The smallest step at which a block has its next row; LONG_MAX: none has one. */
 static long next_step(const struct maxlogit_block *block, int blocks, const long *next)
 {
   long step = LONG_MAX;

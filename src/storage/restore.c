@@ -1,11 +1,11 @@
-/* restore.c - a recorder that goes on: the rows of its run file and journal */
+/* restore.c - continues a recorder: reads the rows of its run file and journal */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include "storage/recorder_state.h"
 
-/* The rows of a run file; *is_running: it lacks what the journal has. A run began when it began first. */
+/* Read the rows of a run file; *is_running: the journal may have more. The run keeps its first start date. */
 static int read_file(struct recorder *r, int *is_running, struct error *e)
 {
   struct h5 *h = NULL;
@@ -27,7 +27,7 @@ static int read_file(struct recorder *r, int *is_running, struct error *e)
   return STATUS_OK;
 }
 
-/* Every step of a run has been timed. */
+/* Complete, because every step of a run is timed. */
 static int has_steps(const struct recorder *r, long step) { return r->rows.table[TABLE_TIMING].rows >= step; }
 
 int recorder_resume(struct recorder **out, const char *path, const struct config *config,

@@ -149,7 +149,7 @@ void rows_start(struct rows *rows)
   static const struct h5_shape step = {.kind = KIND_I64, .rank = 1}, seconds = {.kind = KIND_F64, .rank = 1};
   for (int t = 0; t < TABLE_COUNT; t++) {
     struct row_table *table = &rows->table[t];
-    if (t != TABLE_BATCHES && !table->columns) /* batches: when the first one shows its shape */
+    if (t != TABLE_BATCHES && !table->columns) /* batches: their shape is known with the first one */
       table_add(table, table_steps[t], t == TABLE_EVENTS ? &event_shape : &step);
   }
   for (int t = 0; t < AXIS_COUNT; t++) {
@@ -194,7 +194,7 @@ void rows_go_back(struct rows *r, int64_t step)
   for (int i = 0; i < TABLE_COUNT; i++) {
     struct row_table *t = &r->table[i];
     int64_t rows = 0;
-    if (!t->columns) continue; /* else the first is of steps, or of records, which begin with one */
+    if (!t->columns) continue; /* others begin with steps, or records that begin with a step */
     while (rows < t->rows && step_at(t, rows) < step) rows++;
     table_cut(t, rows);
   }

@@ -21,15 +21,15 @@ struct name_pair {
 
 struct run_file {
   char path[4096];
-  struct h5 *h; /* NULL while it is not wanted */
-  char *head;   /* its texts are those of the pairs, cleaned */
+  struct h5 *h; /* NULL while it is not loaded */
+  char *head;   /* the pairs point to its cleaned texts */
   size_t head_size;
-  struct name_pair *pair, *sorted; /* all; by key */
+  struct name_pair *pair, *sorted; /* in their order; sorted by key */
   size_t pairs;
-  char (*name)[SERIES_NAME]; /* of the series */
-  char *unread;              /* of a pair that is a series, 1: of no use, and reported */
+  char (*name)[SERIES_NAME]; /* of each series */
+  char *unread;              /* for each pair that is a series, 1: unreadable, and reported */
   int names, warned;
-  int no_events; /* they cannot be read */
+  int no_events; /* the events cannot be read */
   enum { UNKNOWN, BLEW_UP, DID_NOT } blew_up;
 };
 
@@ -58,7 +58,7 @@ static const char *fact(const struct run_file *r, const char *key)
   return value ? value : "";
 }
 
-/* The texts of a head become pairs, and those of the series their names. */
+/* Split the texts of a head into pairs, and list the names of the series. */
 static void take_head(struct run_file *r)
 {
   const char *at = r->head, *end = r->head + r->head_size;
@@ -95,7 +95,7 @@ static int check_version(const struct run_file *r, int64_t version, struct error
                    r->path, version, RUN_VERSION);
 }
 
-/* Is it a run file of a version that this program reads? */
+/* Is it a run file of a supported version? */
 static int check_format(struct run_file *r, struct error *e)
 {
   char format[64] = "";
@@ -177,7 +177,7 @@ const char *run_head(const struct run_file *r, size_t *size)
 
 int run_notes(const struct run_file *file, struct notes *n, struct error *e)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
   *n = (struct notes){0};
   if (load(r, e)) return e ? e->status : STATUS_FAIL;
   notes_read(r->h, n);
@@ -212,7 +212,7 @@ int run_check(struct run_file *r, struct error *e)
 
 void run_rest(const struct run_file *file)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file; /* it comes back where it is wanted */
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* it is loaded again when needed */
   h5_free(r->h);
   r->h = NULL;
 }
@@ -238,7 +238,7 @@ static double number_of(const struct run_file *r, const char *key)
 }
 
 const char *run_state(const struct run_file *r) { return fact(r, "state"); }
-/* Not by strtol: a head has 1e+05 for 100000. */
+/* Not strtol, because a head has 1e+05 for 100000. */
 long run_last_step(const struct run_file *r) { return whole_step(number_of(r, "last_step")); }
 double run_wall_seconds(const struct run_file *r) { return number_of(r, "wall_seconds"); }
 const char *run_id(const struct run_file *r) { return fact(r, "id"); }
@@ -299,13 +299,13 @@ static int count_parameter(void *count, const char *key, const char *value)
 
 int run_settings(const struct run_file *file, each_setting *each, void *context)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
   int64_t count = 0;
   run_parameters(r, count_parameter, &count);
   return load(r, NULL) || run_settings_of(r->h, each, context) != count;
 }
 
-/* NULL: there is none. A head may name a million series, each of which is looked up. */
+/* The entry of a series in the head; NULL: there is none. Must be fast, because a head may name a million series. */
 static const struct name_pair *series_of(const struct run_file *r, const char *name)
 {
   char full[SERIES_NAME + 16];
@@ -405,7 +405,7 @@ static int are_steps(const double *step, long rows)
   return 1;
 }
 
-/* Steps and values; the steps lie in the dataset that labels the first dimension. */
+/* Read steps and values; the steps are in the dataset that labels the first dimension. */
 static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *found, struct run_series *s)
 {
   char label[64] = "", path[128];
@@ -430,7 +430,8 @@ static int read_numbers(struct run_file *r, h5_id id, const struct h5_shape *fou
 
 enum { MOST_WARNED = 16 }; /* a head may name a million series */
 
-/* A caller that goes on without the series does not hide it. */
+/* Report a series that cannot be read. Without an error argument a warning is printed, because the caller goes on
+   without the series. */
 static int report_unread(struct run_file *r, const char *name, struct run_series *s, struct error *e)
 {
   run_series_free(s);
@@ -447,7 +448,7 @@ int run_has_unread(const struct run_file *r) { return r->no_events || memchr(r->
 static int read_recorded(const struct run_file *file, const char *name, int values, struct run_series *s,
                          struct error *e)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
   struct h5_shape found;
   char path[128], label[64] = "", last[64] = "";
   *s = (struct run_series){.rows = 0};
@@ -507,7 +508,7 @@ void run_series_free(struct run_series *s)
 
 char *run_axis_names(const struct run_file *file, const char *axis, long *count, size_t *room)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
   struct h5_shape shape;
   char path[256];
   int64_t rows = 0;
@@ -517,7 +518,7 @@ char *run_axis_names(const struct run_file *file, const char *axis, long *count,
   int ok = id >= 0 && h5_get_shape(r->h, id, &shape) && shape.kind == KIND_TEXT && shape.rank == 1;
   h5_done(r->h, id);
   if (!ok) return NULL;
-  shape.size++; /* a name may fill its room */
+  shape.size++; /* a name may fill all its bytes */
   char *names = h5_read_all(r->h, path, &shape, &rows);
   for (int64_t i = 0; i < rows; i++) text_clean(names + (size_t)i * shape.size, shape.size, "");
   *count = (long)rows;
@@ -549,7 +550,7 @@ int run_events(const struct run_file *file, struct run_event **out, long *count,
 
 /* --- outcome -------------------------------------------------------------------------------------------- */
 
-/* At its end: finished, or stopped after the last of its steps. */
+/* Is the run finished, or was it stopped after its last step? */
 static int is_at_end(const struct run_file *r)
 {
   const char *state = run_state(r);
@@ -560,7 +561,7 @@ static int is_at_end(const struct run_file *r)
 
 int run_blew_up(const struct run_file *file)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file; /* reading changes nothing that a caller can see */
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
   struct run_series s;
   int rested = !r->h;
   if (r->blew_up == UNKNOWN) {

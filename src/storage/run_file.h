@@ -1,4 +1,4 @@
-/* run_file.h - run files as readers see them */
+/* run_file.h - reading run files */
 #ifndef MAXLOGIT_STORAGE_RUN_FILE_H
 #define MAXLOGIT_STORAGE_RUN_FILE_H
 #include <stddef.h>
@@ -17,29 +17,29 @@ int run_open_own(struct run_file **, const char *path, struct error *);
 int run_peek(struct run_file **, const char *path, struct error *);
 int run_check(struct run_file *, struct error *); /* loads the file and frees it again */
 void run_rest(const struct run_file *);
-/* A file that another program has changed: its seal is ignored, and its head is made from the present contents. The
-   HDF5 library may crash on it. */
+/* Open a file that another program has changed. Its seal is ignored, and its head is built from the present contents.
+   The HDF5 library may crash on it. */
 int run_open_unsealed(struct run_file **, const char *path, struct error *);
 const char *run_head(const struct run_file *, size_t *size); /* its texts: storage/seal.h */
 void run_close(struct run_file *);
 const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
-/* Did a run that is at its end, with finite losses, fail all the same (storage/blow_up.h)? Reads the losses, once. */
+/* Has the run ended with finite losses, but blown up (storage/blow_up.h)? Reads the losses once. */
 int run_blew_up(const struct run_file *);
-/* The state as commands show it: "blown-up" of a run that blew up, whatever its file has. */
+/* The state for display: "blown-up" if the run blew up, else the state of its file. */
 const char *run_shown_state(const struct run_file *);
 long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);
 const char *run_id(const struct run_file *);
-const char *run_date(const struct run_file *);      /* when it was started: ISO 8601 */
-const char *run_data(const struct run_file *);      /* the source's name; "recorded": of another program */
+const char *run_date(const struct run_file *);      /* start time: ISO 8601 */
+const char *run_data(const struct run_file *);      /* the source's name; "recorded": by another program */
 const char *run_data_text(const struct run_file *); /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
-/* run_facts' hashes of contents. */
+/* Hashes of contents, see run_facts. */
 void run_contents(const struct run_file *, uint64_t *data, uint64_t *start);
 double run_loss_floor(const struct run_file *); /* entropy rate of the data, nat per token; NaN: unknown */
 /* A parameter as text ("train.lr"); NULL if there is none. */
 const char *run_parameter(const struct run_file *, const char *key);
 int run_parameters(const struct run_file *, int (*each)(void *, const char *key, const char *value), void *);
-/* The same with where each value came from; non-zero, too, where not all can be read. */
+/* The same, with the origin of each value; returns non-zero also if some cannot be read. */
 int run_settings(const struct run_file *,
                  int (*each)(void *, const char *key, const char *value, const char *origin), void *);
 struct run_series {
@@ -47,7 +47,7 @@ struct run_series {
   enum series_shape shape;
   long rows, width; /* width: 1, layers, layers*heads, tensors */
   long layers, heads;
-  int axes; /* behind the step, with their names and sizes */
+  int axes; /* after the step, with their names and sizes */
   char axis_name[FREE_AXES][64];
   long size[FREE_AXES];
   char definition[1024];
@@ -60,15 +60,14 @@ int run_series_names(const struct run_file *, int (*each)(void *, const char *na
 /* Series that are computed from recorded ones: storage/derived.h. */
 int run_derived_names(const struct run_file *, int (*each)(void *, const char *name), void *);
 long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
-/* An unknown name gets the nearest one suggested. A series that is present but cannot be read is STATUS_FAIL, and where
-   the caller takes no error a warning names it, once. */
+/* Read a series. For an unknown name the error suggests the nearest one. A series that exists but is unreadable is
+   STATUS_FAIL; if `error` is NULL, one warning names it. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
-/* The same of a recorded one without its numbers. */
+/* Describe a recorded series, without reading its numbers. */
 int run_describe(const struct run_file *, const char *name, struct run_series *, struct error *);
-int run_has_unread(
-  const struct run_file *); /* has a series, or the events, been found that cannot be read? */
+int run_has_unread(const struct run_file *); /* was an unreadable series, or unreadable events, found? */
 void run_series_free(struct run_series *);
-/* The names of the places of an axis: [*count] texts of *room bytes each, for memory_free; NULL: they have none. */
+/* The names of the places of an axis: [*count] texts of *room bytes each; the caller calls memory_free. NULL: none. */
 char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);
 struct run_event {
   long step;

@@ -1,8 +1,7 @@
-/* seal.h - what stands behind the last byte that HDF5 counts: a head, where the file has one, and the seal
-   The seal is one line of text with the XXH3 digest of everything before it. The head tells in a few
-   kilobytes what a run is, so that thousands of files are listed without loading them: texts, key and value
-   in turn, each with its NUL, then one line with their length and digest. HDF5 ignores both, as does every
-   reader built on it. */
+/* seal.h - the end of a file after the last byte that HDF5 counts: an optional head, and the seal
+   The seal is one line of text with the XXH3 digest of everything before it. The head summarizes a run in a few
+   kilobytes, so that thousands of files are listed without loading them. It has texts, key and value in turn, each with
+   its NUL, then one line with their length and digest. HDF5 and all readers based on it ignore both. */
 #ifndef MAXLOGIT_STORAGE_SEAL_H
 #define MAXLOGIT_STORAGE_SEAL_H
 #include <stddef.h>
@@ -21,11 +20,11 @@ void seal_make(const void *bytes, size_t size, char seal[SEAL_BYTES + 1]);
 enum seal_state { SEAL_MISSING, SEAL_WRONG, SEAL_RIGHT };
 enum seal_state seal_check(const char *bytes, size_t size);
 
-/* The line behind `head`. */
+/* The line after `head`. */
 void head_make_line(const void *head, size_t size, char line[HEAD_LINE + 1]);
-/* The head in the last `size` bytes of a file, its length in *length; NULL where none is whole in them.
-   *size_wanted: so many of the last bytes would hold it (0: the file has none). */
+/* Find the head in the last `size` bytes of a file, its length in *length; NULL if they do not have all of it.
+   *size_wanted is the number of last bytes that would (0: the file has no head). */
 const char *head_find(const char *last, size_t size, size_t *length, size_t *size_wanted);
-/* The head of a file, without looking at the rest; NULL where it has none. For memory_free. */
+/* Read only the head of a file; NULL if there is none. The caller calls memory_free. */
 char *head_read(const char *path, size_t *length);
 #endif

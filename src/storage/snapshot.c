@@ -1,4 +1,4 @@
-/* snapshot.c - the whole run file, written beside and renamed */
+/* snapshot.c - writes the whole run file, atomically */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static void write_root(const struct recorder *r, struct h5 *h)
   h5_put_text(h, root, "softwareVersion", r->code.version);
   h5_put_text(h, root, "date", r->started);
   h5_put_text(h, root, "machine", r->code.host);
-  h5_put_text(h, root, "NX_class", "NXroot"); /* viewers that know NeXus open the curves by themselves */
+  h5_put_text(h, root, "NX_class", "NXroot"); /* viewers that support NeXus open the curves automatically */
   h5_put_text(h, root, "default", "series");
   struct put put = {h, code};
   provenance_each(&r->code, put_code, &put);
@@ -134,7 +134,7 @@ static void write_axis_names(const struct recorder *r, struct h5 *h)
   }
 }
 
-/* Of the axes that series have and that no fact tells of. */
+/* Write scales of the axes of free series, for which no fact exists. */
 static void write_free_scales(const struct recorder *r, struct h5 *h)
 {
   char path[256];

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "storage/layout.h"
 
-/* Where the tables lie in the file. */
+/* The folders of the tables in the file. */
 static const char *const folders[TABLE_COUNT] = {
   [AXIS_STEP] = "/series",    [AXIS_SPECTRA] = "/series",   [AXIS_VAL] = "/series", [AXIS_PROBE] = "/series",
   [TABLE_TIMING] = "/timing", [TABLE_BATCHES] = "/batches", [TABLE_EVENTS] = "",
@@ -48,7 +48,7 @@ static h5_id write_column(struct h5 *h, int table, const struct row_column *c, i
   return id;
 }
 
-/* The step itself comes first and becomes the scale. */
+/* The step column comes first and becomes the scale. */
 static void write_table(struct h5 *h, int table, const struct row_table *t, int compress)
 {
   h5_id steps = -1;
@@ -75,7 +75,7 @@ int table_takes(const struct h5_shape *s, int table, int column)
   int64_t bytes = 8;
   if (table == TABLE_EVENTS) return s->kind == KIND_RECORD && s->rank == 1;
   if (!column) return s->kind == KIND_I64 && s->rank == 1;
-  if (table == TABLE_TIMING) return s->kind == KIND_F64 && s->rank == 1; /* recorder_timing writes these */
+  if (table == TABLE_TIMING) return s->kind == KIND_F64 && s->rank == 1; /* see recorder_timing */
   for (int i = 1; i < s->rank; i++)
     if (s->dims[i] < 1 || __builtin_mul_overflow(bytes, s->dims[i], &bytes)) return 0;
   return s->kind < KIND_TEXT && bytes < INT64_MAX / 2;
@@ -93,7 +93,7 @@ struct table_reading {
   struct error *error;
 };
 
-/* The first column of a table, its steps, says how many rows there are. */
+/* Read a column. The first column of a table, its steps, sets the number of rows. */
 static int read_column(struct table_reading *x, int table, const char *path, h5_id id)
 {
   struct row_table *t = &x->rows->table[table];
@@ -120,7 +120,7 @@ static int read_column(struct table_reading *x, int table, const char *path, h5_
   return STATUS_OK;
 }
 
-/* A dataset belongs to the table whose step axis labels its first dimension; scales have no label. */
+/* A dataset belongs to the table with the step axis that labels its first dimension; scales have no label. */
 static int place_dataset(void *context, const char *path, h5_id id)
 {
   struct table_reading *x = context;

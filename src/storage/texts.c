@@ -8,7 +8,7 @@ void text_put(struct h5 *h, const char *path, const char *text)
   h5_done(h, h5_put(h, path, &shape, text));
 }
 
-/* What lies there, as wide as it is; 0 where it is not of this kind. */
+/* The stored width of a dataset of this kind; 0 if it is missing or of another kind. */
 static size_t width(struct h5 *h, const char *path, enum h5_kind kind)
 {
   struct h5_shape found;
@@ -54,7 +54,7 @@ void texts_put(struct h5 *h, const char *path, const char *const *fields, int64_
   memory_free(table);
 }
 
-/* No text of a row is longer than the row. */
+/* Fields are read with the width of the whole row, which is never too small. */
 char *texts_get(struct h5 *h, const char *path, const char *const *fields, int64_t *rows, size_t *room)
 {
   struct h5_field field[TEXT_FIELDS + 1] = {{NULL, KIND_U8, 0, 0}};

@@ -1,5 +1,4 @@
-/* texts.h - texts in a file: one, or a table of them, each column as wide as its longest, so that they carry
-   checksums */
+/* texts.h - texts in a file, single or as a table of fixed-size columns, which can have checksums */
 #ifndef MAXLOGIT_STORAGE_TEXTS_H
 #define MAXLOGIT_STORAGE_TEXTS_H
 #include "storage/h5.h"
@@ -9,9 +8,9 @@ enum { TEXT_FIELDS = 6 }; /* at most */
 void text_put(struct h5 *, const char *path, const char *text);
 char *text_get(struct h5 *, const char *path); /* memory_free; NULL: there is none */
 
-/* text [rows, fields]; where `flag` is not NULL, a last column of that name has flags[rows]. */
+/* Write text [rows, fields]; if `flag` is not NULL, a last column of that name has flags[rows]. */
 void texts_put(struct h5 *, const char *path, const char *const *fields, int64_t rows,
                const char *const *text, const char *flag, const char *flags);
-/* [*rows, fields] texts of *room bytes each, for memory_free; NULL: there are none. */
+/* Read [*rows, fields] texts of *room bytes each; the caller calls memory_free. NULL: there are none. */
 char *texts_get(struct h5 *, const char *path, const char *const *fields, int64_t *rows, size_t *room);
 #endif

@@ -1,6 +1,6 @@
-/* families.c - checkpoints of others: a family is one row, what the rows have in common is below them
-   Names and forms as in huggingface/transformers 5.23, class by class; MLA as in DeepSeek-V3 (arXiv 2412.19437
-   eq. 1-11) and its released code. */
+/* families.c - foreign checkpoints: a table with one row per family, and the code that all rows share
+   Names and forms as in huggingface/transformers 5.23, class by class; MLA as in DeepSeek-V3 (arXiv 2412.19437 eq.
+   1-11) and its released code. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,8 +12,8 @@
 
 enum layout {
   SEPARATE, /* q [H*Dh,D], k [G*Dh,D] */
-  GATED,    /* q [H*2Dh,D]: of a head its queries, then its gate */
-  FUSED,    /* one [H*3Dh,D]: of a head its queries, keys, values */
+  GATED,    /* q [H*2Dh,D]: for each head its queries, then its gate */
+  FUSED,    /* one [H*3Dh,D]: for each head its queries, keys, values */
   STACKED,  /* one [(H+2G)*Dh,D]: queries of all heads, then keys, then values */
   COLUMNS,  /* one [D,3D], stored as [in,out]: queries of all heads, keys, values */
   LATENT    /* MLA */
@@ -26,36 +26,36 @@ enum norms_of {
   OF_ALL /* together */
 };
 
-/* Layers that differ from the others: those of a list in config.json, else every n-th. */
+/* Layers that differ from the others: those in a list of config.json, else every n-th layer. */
 struct every {
-  const char *list; /* its entry for a layer: 0 or "full_attention" */
+  const char *list; /* the list's entry for such a layer: 0 or "full_attention" */
   const char *key;  /* n */
-  long n;           /* without the key */
-  int no_rotation;  /* they do not rotate; 0: rope_scaling is for them alone */
+  long n;           /* if the key is missing */
+  int no_rotation;  /* 1: these layers do not rotate; 0: only they use rope_scaling */
 };
 
 struct family {
   const char *name, *help;
   const char *types;      /* values of model_type */
-  const char *has, *not ; /* names within a layer that it has, or must not have; "" : none */
+  const char *has, *not ; /* names within a layer that must be there, or must be missing; "": none */
   enum layout layout;
   const char *q, *k;  /* without ".weight" */
-  const char *before; /* the norm before, within the layer; NULL: none; "": one without weights */
-  const char *first;  /* the norm before is that of the layer below; this one, from the root, for layer 0 */
+  const char *before; /* the norm before the layer; NULL: none; "": one without weights */
+  const char *first;  /* the norm before is that of the layer below, for layer 0 this one, from the root */
   enum norm_kind norm;
   const char *q_norm, *k_norm; /* NULL: none */
   enum norms_of norms_of;
-  const char *norms_if; /* key: whether there are norms of queries and keys */
+  const char *norms_if; /* key that turns norms of queries and keys on */
   enum rotary rotary;
-  const char *rotary_share; /* keys of config.json, each other's synonyms */
-  double rotary_default;    /* share without such a key */
+  const char *rotary_share; /* synonymous keys of config.json */
+  double rotary_default;    /* share if no such key is set */
   const char *scale_key;    /* scale = value^-1/2 */
   int scale_is_value;       /* scale = value */
   const char *clip_key;     /* queries and keys are clamped to +-value */
-  const char *need;         /* a key without which transformers assumes a factor */
-  const char *harmless;     /* keys that look like factors, but leave the logits of attention alone */
+  const char *need;         /* transformers assumes a factor if this key is missing */
+  const char *harmless;     /* keys that look like factors, but do not change attention logits */
   struct every every;
-  int hybrid; /* layers without q are no softmax attention */
+  int hybrid; /* layers without q are not softmax attention */
 };
 
 #define Q "self_attn.q_proj"
@@ -68,8 +68,8 @@ struct family {
   .rotary = KIND, .rotary_share = "partial_rotary_factor", .rotary_default = SHARE
 #define SEPARATE_AFTER(NORM) .q = Q, .k = K, .before = IN, .norm = NORM
 
-/* The first row that fits is taken: those that need more names come first. Rows after llama's whose names are its own
-   are found by model_type alone. */
+/* The first matching row is used, so rows that need more names come first. Rows after llama that have llama's names are
+   found only by model_type. */
 static const struct family rows[] = {
   {.name = "deepseek_v3",
    .help = "MLA: DeepSeek-V3, Kimi K2",
@@ -303,7 +303,7 @@ const char *architecture_family(int i, const char **help)
 
 /* --- names --------------------------------------------------------------------------------------------- */
 
-/* "PREFIX<layer>.<name>.weight"; a name that ends in .bias is complete, and old names of norms are taken too. */
+/* Find "PREFIX<layer>.<name>.weight". A name that ends in .bias is complete; old names of norms are accepted, too. */
 static const struct weight *find(const struct architecture *s, const char *place, const char *name,
                                  const char *end)
 {
@@ -352,7 +352,7 @@ static int is_absent(void *context, const char *name)
 
 static int is_present(void *context, const char *name) { return !is_absent(context, name); }
 
-/* A gate beside the queries: twice as many rows as the output has columns. */
+/* Is there a gate beside the queries? Then q has twice as many rows as the output projection has columns. */
 static int has_gate(const struct architecture *s, const char *place)
 {
   const struct weight *q = find_weight(s, place, Q), *o = find_weight(s, place, "self_attn.o_proj");
@@ -368,7 +368,7 @@ static int has_names(const struct architecture *s, const struct family *f, long 
   return !text_split(f->has, ' ', is_absent, &x) && !(f->not &&text_split(f->not, ' ', is_present, &x));
 }
 
-/* "a.b.layers.7.attn.q.weight" with q = "attn.q": prefix "a.b.layers.", layer 7. */
+/* Split "a.b.layers.7.attn.q.weight", with q = "attn.q", into the prefix "a.b.layers." and layer 7. */
 static int split_name(const char *name, const char *q, char prefix[256], long *layer)
 {
   char end[256];
@@ -381,11 +381,10 @@ static int split_name(const char *name, const char *q, char prefix[256], long *l
   *layer = 0;
   for (size_t i = start; i < stop; i++) *layer = 10 * *layer + (name[i] - '0');
   snprintf(prefix, 256, "%.*s", (int)start, name);
-  return strstr(prefix, "vis") == NULL &&
-         strstr(prefix, "audio") == NULL; /* towers for other things than text */
+  return strstr(prefix, "vis") == NULL && strstr(prefix, "audio") == NULL; /* encoders of images and audio */
 }
 
-/* Where this family's layers are; *last: of the layers with q, the last. */
+/* Find the prefix of this family's layers; *last is the last layer with q. */
 static int find_layers(struct architecture *s, const struct family *f, long *last)
 {
   char prefix[256];
@@ -425,7 +424,7 @@ static const json_t *get_in(const json_t *object, const char *names)
   return NULL;
 }
 
-/* Of several names the first there is, at the top or one level down in text_config. */
+/* The value of the first of several names that exists, at the top or one level down in text_config. */
 static const json_t *get(const struct architecture *s, const char *names)
 {
   const json_t *config = weights_config(s->weights), *value = get_in(config, names);
@@ -452,7 +451,7 @@ static int wanted(const struct architecture *s, const char *names, const char *w
 
 /* --- factors of rotation (transformers' modeling_rope_utils) ------------------------------------------- */
 
-/* Is the layer one of those that differ? */
+/* Does the layer differ from the others (struct every)? */
 static int is_every(const struct architecture *s, long layer)
 {
   const struct every *every = &s->row->every;
@@ -476,7 +475,7 @@ static const json_t *rope_at_top(const struct architecture *s)
   return json_is_object(rope) ? rope : get(s, "rope_parameters");
 }
 
-/* Of the layer: an object may have one for each type of layers. */
+/* The rope settings of a layer: an object may have separate ones for each type of layer. */
 static const json_t *rope_of(const struct architecture *s, long layer)
 {
   const json_t *rope = rope_at_top(s), *type = json_array_get(get(s, "layer_types"), (size_t)layer), *own;
@@ -504,7 +503,7 @@ static double yarn_mscale(double factor, double mscale)
   return factor <= 1 ? 1 : .1 * mscale * log(factor) + 1;
 }
 
-/* What rotation multiplies queries and keys with: attention_factor, else as YaRN and LongRoPE suggest. */
+/* The factor by which rotation multiplies queries and keys: attention_factor, else the default of YaRN or LongRoPE. */
 static double rope_gain(const struct architecture *s, const json_t *rope)
 {
   const char *type = rope_type(rope);
@@ -520,13 +519,13 @@ static double rope_gain(const struct architecture *s, const json_t *rope)
   if (first == 0) first = rope_number(rope, "original_max_position_embeddings");
   if (first == 0) first = most;
   if (is_long && !(first > 1)) return NAN;
-  if (factor == 0) factor = most / first; /* NaN, hence no bound, where neither is given */
+  if (factor == 0) factor = most / first; /* NaN, so there is no bound, if neither is given */
   if (is_long) return factor <= 1 ? 1 : sqrt(1 + log(factor) / log(first));
   return mscale != 0 && all != 0 ? yarn_mscale(factor, mscale) / yarn_mscale(factor, all)
                                  : yarn_mscale(factor, 1);
 }
 
-/* What YaRN multiplies scores with where mscale_all_dim is given (transformers' yarn_apply_mscale): m^2. */
+/* The factor m^2 by which YaRN multiplies scores if mscale_all_dim is set (transformers' yarn_apply_mscale). */
 static double yarn(const struct architecture *s)
 {
   const json_t *rope = rope_at_top(s);
@@ -566,7 +565,7 @@ static int is_neutral(const char *key, const json_t *value)
   return json_is_null(value) || json_is_false(value);
 }
 
-/* The first key of `object` that could change logits in a way that is not in the row; NULL: none. */
+/* The first key of `object` that could change logits in a way that the row does not describe; NULL: none. */
 static const char *unknown_in(const struct family *f, const json_t *object, const char *known)
 {
   static const char *const everywhere = "rope_scaling rope_parameters initializer_factor temperature";
@@ -599,7 +598,7 @@ static const char *unknown_in_rope(const struct family *f, const json_t *rope)
   return unknown_in(f, rope, known);
 }
 
-/* Why there can be no bound on logits; "" where there can. */
+/* The reason why logits have no bound; "" if they have. */
 static void find_unbounded(struct architecture *s)
 {
   const json_t *config = weights_config(s->weights), *inner = json_object_get(config, "text_config");
@@ -641,7 +640,7 @@ static int misfit(const struct architecture *s, const struct weight *w, const ch
                    s->heads, what);
 }
 
-/* H and, where it is said, Dh; both can follow from norms by head. */
+/* Read H and, if given, Dh; both can also follow from norms per head. */
 static int read_heads(struct architecture *s, long outputs, long inputs, struct error *e)
 {
   char place[320];
@@ -662,7 +661,7 @@ static int read_heads(struct architecture *s, long outputs, long inputs, struct 
   return STATUS_OK;
 }
 
-/* MLA: Dn, Dr; the rest is checked against them tensor by tensor. */
+/* MLA: read Dn and Dr; the other sizes are checked against them, tensor by tensor. */
 static int read_latent(struct architecture *s, struct error *e)
 {
   int status = get_size(s, "num_attention_heads", &s->heads, e);
@@ -898,7 +897,7 @@ static int read_head(const struct architecture *s, long layer, long head, struct
                                   : read_plain(s, place, layer, head, out, e);
 }
 
-/* --- recognising --------------------------------------------------------------------------------------- */
+/* --- recognition --------------------------------------------------------------------------------------- */
 
 static int choose(struct architecture *s, const char *type, long *last)
 {
@@ -951,7 +950,7 @@ int architecture_open(struct architecture *s, const struct weights *w, int *know
                        weights_count(w));
   find_unbounded(s);
   if (*s->unbounded) s->scale = NAN;
-  /* every layer fits, so that nothing is found out in the middle */
+  /* check every layer now, so that no error occurs later */
   struct head_logits head;
   for (long l = 0; l < s->layers && !status; l++) status = read_head(s, l, s->heads - 1, &head, e);
   *known = !status;

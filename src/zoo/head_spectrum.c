@@ -1,4 +1,4 @@
-/* head_spectrum.c - the linear factors of one head's logits, their spectra, and what bounds the logits */
+/* head_spectrum.c - the linear factors of one head's logits, their spectra, and bounds on the logits */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void read_rows(const struct head_work *w, const struct projection *p, lon
   }
 }
 
-/* What a norm multiplies with. */
+/* The factors by which a norm multiplies its input. */
 static void read_gain(const struct norm *n, long count, double *out)
 {
   for (long i = 0; i < count; i++) out[i] = 1;
@@ -66,13 +66,14 @@ static void read_gain(const struct norm *n, long count, double *out)
     for (long i = 0; i < count; i++) out[i] += 1;
 }
 
-/* What rotation multiplies dimension i with. */
+/* The factor by which rotation multiplies dimension i. */
 static double stretch_of(const struct logit_part *part, long i)
 {
   return part->rotary != ROTARY_NONE && i < part->rotary_size ? 1 + part->stretch : 1;
 }
 
-/* The rows x [rows, width] with the norm before them, their bias, and what rotation multiplies them with. */
+/* The rows x [rows, width] and their bias, multiplied by the factor of rotation; `a` also has the gain of the norm
+   before. */
 static int read_reach(const struct head_work *w, const struct logit_part *part, const struct projection *p,
                       long width, real *x, real *a, double *c, struct reach *out, struct error *e)
 {
@@ -107,7 +108,7 @@ static void add_term(struct head_spectrum *h, const char *name, double value)
   h->bound += value;
 }
 
-/* The dimension that rotation turns together with i; i itself where there is none. */
+/* The dimension that is rotated together with i; i itself if there is none. */
 static long partner(const struct logit_part *part, long i)
 {
   long n = part->rotary_size;
@@ -134,7 +135,7 @@ static double largest_pair(const struct head_work *w, const struct logit_part *p
   return most;
 }
 
-/* The largest length of normalised queries or keys. */
+/* The largest length of normalized queries or keys. */
 static double normed_length(const struct norm *n, const double *gain, long rows)
 {
   double most = 0;
@@ -171,7 +172,7 @@ static double turned(const struct head_work *w, const real *a, const double *c, 
 /* (A n + c_q) . (B m + c_k), term by term */
 enum { TERM_WEIGHTS, TERM_QUERY_BIAS, TERM_KEY_BIAS, TERM_BIASES, TERMS };
 
-/* Norms of products: nothing turns between the two. */
+/* Norms of products, for no rotation between query and key. Returns 0 if they do not apply. */
 static int still_terms(const struct head_work *w, const struct head_logits *in, const struct logit_part *part,
                        double form, long width, double x[TERMS])
 {
@@ -187,7 +188,7 @@ static int still_terms(const struct head_work *w, const struct head_logits *in, 
   return 1;
 }
 
-/* Products of norms. */
+/* Products of norms, for any rotation. */
 static void turned_terms(struct reach q, struct reach k, double x[TERMS])
 {
   x[TERM_WEIGHTS] = q.weights * k.weights;
@@ -265,7 +266,7 @@ int head_spectrum(struct head_work *w, const struct head_logits *in, struct head
   }
   for (int t = 1; t < h->terms; t++)
     if (isnan(h->term[t].value) || h->term[t].value > h->term[h->largest].value) h->largest = t;
-  if (!isfinite(h->bound)) h->bound = NAN; /* no norm before: nothing bounds the input */
+  if (!isfinite(h->bound)) h->bound = NAN; /* without a norm before, the input is unbounded */
   if (in->parts == 0) h->bound = h->still = NAN;
   return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* matrix_spectrum.c - singular values of a matrix that is read piece by piece */
+/* matrix_spectrum.c - singular values of a matrix that is read block by block */
 #include <cblas.h>
 #include <lapacke.h>
 #include <math.h>
@@ -8,13 +8,13 @@
 #include "base/memory.h"
 
 enum {
-  SVD_AREA = 1 << 19,  /* numbers up to which all of a matrix is decomposed */
-  PACKED_SIDE = 11000, /* of a Gram matrix that no longer fits twice into 2 GB */
-  TILE = 256,          /* side of the pieces of a Gram matrix */
-  BLOCK_AREA = 1 << 20 /* numbers of the matrix in memory */
+  SVD_AREA = 1 << 19,  /* up to this number of elements the whole matrix is decomposed */
+  PACKED_SIDE = 11000, /* larger Gram matrices do not fit twice into 2 GB */
+  TILE = 256,          /* side of a tile of a Gram matrix */
+  BLOCK_AREA = 1 << 20 /* elements of the matrix in memory */
 };
 
-/* The lower triangle, by columns: of a full matrix, or of nothing else. */
+/* The lower triangle, by columns, within a full matrix or packed. */
 struct gram {
   long n;
   int packed;
@@ -24,10 +24,10 @@ struct gram {
 static double *column_of(const struct gram *g, long column)
 {
   size_t n = (size_t)g->n, c = (size_t)column;
-  return g->packed ? g->lower + c * n - c * (c + 1) / 2 : g->lower + c * n; /* row r of it is at [r] */
+  return g->packed ? g->lower + c * n - c * (c + 1) / 2 : g->lower + c * n; /* row r is at [r] */
 }
 
-/* A block of the matrix: `length` numbers of each of the n rows or columns that the Gram matrix is of. */
+/* A block of the matrix: `length` numbers of each of the n rows or columns of the Gram matrix. */
 struct matrix_block {
   struct gram *gram;
   const double *x; /* by_rows: [length, n]; else [n, length] */
@@ -65,7 +65,7 @@ static void add_block(struct matrix_block *b, struct pool *pool)
     for (long p = 0; p < pieces; p++) add_tile(b, p, 0);
 }
 
-/* X^T X or X X^T, whichever is smaller. */
+/* Compute X^T X or X X^T, whichever is smaller. */
 static void fill(struct gram *g, const struct weight *w, long row, long rows, struct pool *pool)
 {
   long cols = (long)w->cols, by_rows = cols <= rows, along = by_rows ? rows : cols;
@@ -81,7 +81,7 @@ static void fill(struct gram *g, const struct weight *w, long row, long rows, st
   memory_free(x);
 }
 
-/* The eigenvalues of the Gram matrix, which is destroyed, as singular values. */
+/* Singular values from the eigenvalues of the Gram matrix, which is overwritten. */
 static int solve(struct gram *g, double *sigma, struct error *e)
 {
   long n = g->n, size = 66 * n + 1;

@@ -1,7 +1,7 @@
-/* own_export.c - a checkpoint of this program in the naming of others: Llama, Qwen3 (norms of queries and keys by
+/* own_export.c - exports a checkpoint of this program in another naming: Llama, Qwen3 (norms of queries and keys per
    head), DeepSeek-V3 (mla)
-   The tensors mean the same there. DeepSeek-V3 turns neighbours (2i, 2i+1) where this program turns halves
-   (i, i + n/2), so that the rotary rows of queries and keys change places alike. */
+   The tensors have the same meaning there. DeepSeek-V3 rotates neighbors (2i, 2i+1), but this program rotates halves
+   (i, i + n/2), so the rotary rows of queries and keys are permuted. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct export_writing {
   struct safetensor *tensor;
   const float **data;
   size_t count, room;
-  int *taken; /* by tensor of the checkpoint: has a place in the file */
+  int *taken; /* for each tensor of the checkpoint: was it written to the file? */
   int normed, mla;
   struct error *error;
 };
@@ -58,8 +58,8 @@ static float *add_tensor(struct export_writing *w, const char *name, long rows, 
   return data;
 }
 
-/* Rows [from, from+rows) of a tensor to the rows [to, ...) of one with the same columns; `turned`: halves become
-   neighbours. */
+/* Copy rows [from, from+rows) of a tensor to rows [to, ...) of one with the same columns; `turned`: halves become
+   neighbors. */
 static void copy_rows(const struct weight *in, long from, long rows, float *out, long to, int turned)
 {
   double *line = memory_new((size_t)in->cols, sizeof *line);
@@ -71,7 +71,7 @@ static void copy_rows(const struct weight *in, long from, long rows, float *out,
   memory_free(line);
 }
 
-/* One tensor under another name; a vector where `vector`. One that is not there is left out. */
+/* Copy a tensor under another name, as a vector if `vector`. Skips a missing tensor. */
 static void rename_one(struct export_writing *w, const char *from, const char *to, int vector)
 {
   const struct weight *in = find_weight(w, from);
@@ -110,7 +110,7 @@ static float *add_part(struct export_writing *w, long layer, const char *name, l
   return add_tensor(w, text, rows, cols);
 }
 
-/* Of every head content and rotary rows, keys and values; behind the latent's rows the rotary key's. */
+/* Content and rotary rows, keys and values of every head; the rows of the rotary key follow those of the latent. */
 static void put_latent(struct export_writing *w, long layer)
 {
   const struct model_options *o = w->options;
@@ -203,9 +203,9 @@ static json_t *config_of(const struct export_writing *w)
   return c;
 }
 
-/* --- what has no place there --------------------------------------------------------------------------- */
+/* --- parts that cannot be exported ----------------------------------------------------------------------- */
 
-/* A stabilizer that changes what the model computes, other than by tensors that have a place. */
+/* A stabilizer that changes the model's function in a way that the exported tensors cannot express. */
 static int is_foreign(void *context, const char *name)
 {
   struct export_writing *w = context;
@@ -241,7 +241,7 @@ static int check_complete(const struct export_writing *w)
   return STATUS_OK;
 }
 
-/* q_gain of more numbers than a head has: a norm over all heads, which neither family has. */
+/* If q_gain has more numbers than a head, it is a norm over all heads, which neither family has. */
 static int check_gains(struct export_writing *w)
 {
   const struct weight *gain = weights_find(own_run_weights(w->own), "blocks.0.attn.q_gain");

@@ -11,13 +11,13 @@
 #include "config/config.h"
 
 struct own_run {
-  struct architecture architecture; /* first: what `head` is given */
+  struct architecture architecture; /* first: `head` gets a pointer to it */
   struct checkpoint checkpoint;
   struct config *config;
   struct device *device;
   struct model model;
   struct weights *weights;
-  int weights_change; /* a stabilizer changes weights on their way into a product */
+  int weights_change; /* a stabilizer changes weights before a product uses them */
 };
 
 /* --- heads --------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static int read_projection(const struct own_run *o, long layer, const struct log
   return STATUS_OK;
 }
 
-/* Unit queries and keys, and one learned scale. */
+/* Queries and keys of unit length, and one learned scale. */
 static void unit_length(const struct own_run *o, long layer, struct head_logits *out)
 {
   const struct weight *scale = find(o, layer, "attn.qk_scale");
@@ -135,7 +135,7 @@ static int changes_weights(void *context, const char *name)
   return s && s->on_weight;
 }
 
-/* The model of the checkpoint's configuration says which rows belong to which head, whatever the variant. */
+/* Build the model of the checkpoint's configuration: it assigns rows to heads for every variant. */
 static int make_model(struct own_run *o, const char *path, struct error *e)
 {
   int status = config_read(o->config, o->checkpoint.config_text, path, e);

@@ -161,7 +161,7 @@ static int compare_places(const void *a, const void *b)
   return strcmp(x->name, y->name);
 }
 
-/* The tensors, sorted by place, fill the data: no hole, no overlap. */
+/* Check that the tensors, sorted by place, fill the data without a hole or an overlap. */
 static int check_places(const struct header_reading *r)
 {
   struct safetensors *file = r->file;

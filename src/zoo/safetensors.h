@@ -1,7 +1,7 @@
-/* safetensors.h - one file of named tensors, mapped into memory and checked before a number of it is read
+/* safetensors.h - one file of named tensors, mapped into memory and checked before any of its numbers is read
    Format (huggingface/safetensors): a length N of 8 bytes, N bytes of JSON
-     {"name": {"dtype": "BF16", "shape": [a, b], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}
-   and the data, row-major, little-endian, which the tensors fill without a hole or an overlap. */
+   {"name": {"dtype": "BF16", "shape": [a, b], "data_offsets": [begin, end]}, ..., "__metadata__": {...}}
+   and the data, row-major, little-endian. The tensors fill the data without a hole or an overlap. */
 #ifndef MAXLOGIT_ZOO_SAFETENSORS_H
 #define MAXLOGIT_ZOO_SAFETENSORS_H
 #include <stddef.h>
@@ -39,17 +39,17 @@ struct safetensors {
   struct arena *arena; /* names */
 };
 
-/* Map and check. Whatever is wrong (length, JSON, a number format that is not known, a shape that overflows, offsets)
-   is STATUS_USAGE with file, tensor, what and what is allowed. Values are not looked at. The file must not shrink
-   while it is open. */
+/* Map and check a file. Any error (length, JSON, an unknown number format, a shape that overflows, offsets) is
+   STATUS_USAGE with the file, the tensor, the problem and the allowed values. The numbers are not read. The file must
+   not shrink while it is open. */
 int safetensors_open(struct safetensors **, const char *path, struct error *);
 void safetensors_close(struct safetensors *);
 
-/* A file of F32 tensors (count numbers each at data[i]), ordered and padded as other writers do: data begins at
-   a multiple of 8, names in order. */
+/* Write a file of F32 tensors (count numbers each at data[i]), ordered and padded as by other writers: data begins at a
+   multiple of 8, names in order. */
 int safetensors_write(const char *path, const struct safetensor *tensors, const float *const *data,
                       size_t count, struct error *);
 
-/* A name for people: control characters are question marks. Returns out. */
+/* A name for messages: control characters become question marks. Returns out. */
 const char *safetensors_label(const char *name, char out[256]);
 #endif

@@ -11,12 +11,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-/* Matrices up to here are worked on side by side; larger ones one at a time, all threads on it. */
+/* Matrices up to this size are computed in parallel; larger ones one at a time, with all threads. */
 enum { SMALL_SIDE = 1024, TOGETHER = 64 };
 
 struct head_job { /* one matrix */
   const struct weight *weight;
-  long row, rows, place; /* place: its line */
+  long row, rows, place; /* index of its matrix_spectrum */
   struct spectrum result;
 };
 
@@ -28,12 +28,12 @@ struct head_batch {
 struct jobs {
   struct head_job *job;
   long count, room;
-  json_t *lines; /* name of a line: its place */
+  json_t *lines; /* from a name to its place */
 };
 
-/* --- which matrices ------------------------------------------------------------------------------------ */
+/* --- list of matrices ---------------------------------------------------------------------------------- */
 
-/* "l.experts.17.up.weight": "l.experts.*.up"; *expert says whether there is a number to forget. */
+/* "l.experts.17.up.weight" becomes "l.experts.*.up"; *expert: the name has an expert's number. */
 static char *line_name(const char *name, int *expert)
 {
   char label[256];
@@ -208,7 +208,7 @@ static void work_head(void *context, long head, int worker)
   head_spectrum(l->work[worker], &logits, &l->out[head], &l->error[head]);
 }
 
-/* The largest sizes that any head has. */
+/* The maximal sizes over all heads. */
 static int largest_head(const struct architecture *s, long *rows, long *inputs, struct error *e)
 {
   struct head_logits logits;

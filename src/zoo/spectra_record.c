@@ -1,4 +1,4 @@
-/* spectra_record.c - spectra of a checkpoint as a file like a run's, with one row of each series */
+/* spectra_record.c - writes spectra of a checkpoint as a file like a run's, with one row per series */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 struct spectra_writing {
   struct recorder *recorder;
   const struct checkpoint_spectra *spectra;
-  float *values; /* as many as the widest series has */
+  float *values; /* room for the widest series */
 };
 
 static void put(struct spectra_writing *w, const char *name, enum series_shape shape, const char *long_name,
@@ -24,7 +24,7 @@ static void put(struct spectra_writing *w, const char *name, enum series_shape s
 
 /* --- matrices ------------------------------------------------------------------------------------------ */
 
-/* The place in the file is shorter than some names: their ends tell more. */
+/* Some names are longer than their place in the file: keep their ends, which are more specific. */
 enum { NAME_WIDTH = 63 };
 
 static const char *end_of(const char *name)
@@ -37,7 +37,7 @@ static void put_matrices(struct spectra_writing *w)
 {
   static const struct {
     const char *group, *what;
-    int quantile, experts; /* experts: only of them, NaN elsewhere */
+    int quantile, experts; /* experts: only for them, NaN elsewhere */
   } groups[] = {{"weight", "the weight; of experts the median", QUANTILE_MEDIAN, 0},
                 {"experts_q00", "an expert, the least", QUANTILE_LEAST, 1},
                 {"experts_q25", "an expert, first quartile", 1, 1},

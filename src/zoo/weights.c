@@ -21,13 +21,13 @@ struct weights {
   size_t files;
   struct weight *weight; /* in natural order */
   size_t count;
-  const struct weight **by_name; /* in order of strcmp */
+  const struct weight **by_name; /* in the order of strcmp */
   json_t *config;
 };
 
 /* --- numbers ------------------------------------------------------------------------------------------- */
 
-/* A small floating format: sign, exponent of `e` bits with `bias`, mantissa of `m` bits. */
+/* Decode a small floating format: sign, exponent of `e` bits with `bias`, mantissa of `m` bits. */
 static double small_float(uint64_t code, int e, int m, int bias)
 {
   uint64_t mantissa = code & ((1u << m) - 1), exponent = code >> m & ((1u << e) - 1);
@@ -110,7 +110,7 @@ int weight_check(const struct weights *w, const struct weight *weight, struct er
 
 /* --- order and look-up --------------------------------------------------------------------------------- */
 
-/* Runs of digits compare as numbers. */
+/* Compare runs of digits as numbers. */
 static int compare_natural(const char *a, const char *b)
 {
   while (*a && *b) {
@@ -314,7 +314,7 @@ static int open_one(struct weights *w, const char *path, struct error *e)
   return STATUS_OK;
 }
 
-/* What the index says of one shard: its tensors, each of which must be there. */
+/* Open one shard; every tensor that the index assigns to it must be there. */
 static int open_shard(struct weights *w, const char *index, const char *shard, json_t *map, struct error *e)
 {
   char folder[4096], path[4096], label[256];
@@ -331,7 +331,7 @@ static int open_shard(struct weights *w, const char *index, const char *shard, j
                      safetensors_label(shard, label), folder);
   if (!status) status = open_file(w, path, &file, e);
   if (status) return status;
-  json_t *here = json_object(); /* name: place; a search of the file for each name would be quadratic */
+  json_t *here = json_object(); /* name to place, because searching for each name is quadratic */
   for (size_t i = 0; i < file->count; i++)
     json_object_set_new(here, file->tensor[i].name, json_integer((json_int_t)i));
   json_object_foreach(map, name, value)
