@@ -246,7 +246,7 @@ FILE *gnuplot_file(struct error *error)
 char *gnuplot_whole(FILE *f, size_t *length)
 {
   struct stat info = {.st_size = 0};
-  rewind(f); /* what is not yet written counts, too */
+  rewind(f); /* text that is still buffered counts, too */
   fstat(fileno(f), &info);
   char *text = memory_new((size_t)info.st_size + 1, 1);
   *length = fread(text, 1, (size_t)info.st_size, f);

@@ -1,4 +1,4 @@
-/* script_values.h - the numbers and texts of a script, read back: what is drawn with characters has them, too */
+/* script_values.h - the numbers and texts of a gnuplot script, read back for figures drawn with characters */
 #ifndef MAXLOGIT_ANALYSIS_SCRIPT_VALUES_H
 #define MAXLOGIT_ANALYSIS_SCRIPT_VALUES_H
 #include <stdio.h>

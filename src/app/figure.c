@@ -1,4 +1,4 @@
-/* figure.c - the registry of figures, and what they share */
+/* figure.c - the registry of figures, and their common parts */
 #include "app/figure.h"
 #include <errno.h>
 #include <math.h>

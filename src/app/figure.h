@@ -30,11 +30,11 @@ struct figure_request {
 };
 struct figure {
   const char *name, *help;
-  /* Write what NAME.gp reads, in gnuplot's language. STATUS_USAGE where these runs have nothing to draw. */
+  /* Write the variables and data that NAME.gp reads. STATUS_USAGE if these runs have nothing to draw. */
   int (*data)(FILE *, const struct figure_request *, struct error *);
   const char *needs;                /* drawn without being asked for where all runs have this series */
   const char *asked;                /* by these options alone, instead of by --figure */
-  void (*text)(struct text_page *); /* draws with characters what the data say (text_page.h) */
+  void (*text)(struct text_page *); /* draws the same data with characters (text_page.h) */
 };
 extern const struct figure *const figures[]; /* NULL-terminated, generated registry */
 extern const char *const figure_names[];     /* the same by name */
@@ -47,7 +47,7 @@ FILE *figure_script(const struct figure *, const struct figure_request *, const 
 int figure_fits(const struct runset *, struct error *);
 int figure_needs(const struct runset *, const char *series);
 
-/* --- what the figures share ---------------------------------------------------------------------------- */
+/* --- common parts of figures --------------------------------------------------------------------------- */
 
 /* The runs of a group that are drawn, into out[group->count]; returns how many. Those that did not fail; where
    there is none, the first as it is: nothing is averaged then. */
@@ -87,7 +87,7 @@ double figure_last(const struct table *, int column);
 /* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it spread_put, the threshold and
    last[g], where the first column ends. */
 int figure_put_logits(FILE *, const struct runset *, void (*prepare)(struct table *), struct error *);
-/* The same with characters: a panel of its axes, the column of its mean given; and what the dashed line is. */
+/* The same with characters: a panel of its axes, the column of its mean given; and the meaning of the dashed line. */
 struct text_panel figure_text_logits(const struct text_page *, int mean);
 void figure_text_threshold(struct text_page *);
 #define FIGURE_TEXT_BAND "; dots: 95 % interval of the mean (Student's t)."

@@ -30,7 +30,7 @@ void text_map(struct text_page *, const struct chart_map *);
 void text_note(struct text_page *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "muon lr=0.01 (1 of 3 diverged)", and "a " before it where there are several groups. */
 void text_group_name(const struct text_page *, int g, struct buffer *);
-/* "mean over 3 seeds", and what the band is where there are several. */
+/* "mean over 3 seeds", and the meaning of the band if there are several. */
 void text_note_means(struct text_page *, const char *mean, const char *band);
 
 /* The columns and rows of a terminal on standard output; elsewhere 80, or COLUMNS, and 24. */

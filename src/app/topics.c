@@ -4,7 +4,8 @@
 
 const struct topic topics[] = {
   {"metrics", "one number per run: SERIES:WINDOW:REDUCTION",
-   "show --of, compare --of, tune --by, --sort, --where and plot --x, --y take metrics.\n"
+   "Metrics are arguments of show --of, compare --of, tune --by, --sort, --where and\n"
+   "plot --x, --y.\n"
    "\n"
    "  SERIES      a recorded series, such as attn/max_logit or val_loss. SERIES@GLOB\n"
    "              takes only matching heads (l0h0), layers (l0) or tensors.\n"

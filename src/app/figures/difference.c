@@ -25,7 +25,7 @@ struct difference_figure {
   struct curve curve[FIGURE_GROUPS];
 };
 
-/* What two runs differ in at the steps that both have: one column. */
+/* The difference of two runs at the steps that both have: one column. */
 static int pair_table(const struct figure_arms *d, const struct pair *p, struct table *out,
                       struct error *error)
 {
@@ -133,7 +133,7 @@ static void put_curves(FILE *f, struct difference_figure *d)
   spread_put(f, &spread, &axis);
 }
 
-/* What both arms have in common. */
+/* The settings that both arms have in common. */
 static void put_heading(FILE *f, const struct figure_arms *what, const char *heading)
 {
   int a = what->set[0].runs, b = what->set[1].runs;

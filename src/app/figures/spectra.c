@@ -10,8 +10,8 @@
 enum { MEASURES = 3, KINDS = 5, MOST_NAMES = 8, ENTROPY = 1 };
 static const char *const measures[MEASURES] = {"weight/spectral_norm", "weight/svd_entropy",
                                                "weight/stable_rank"};
-/* The last part of the tensors' names. What is of no other kind is of the last, so that nothing that a variant
-   of attention or of the feed-forward part adds is left out. */
+/* Kinds by the last part of tensors' names. All others belong to the last kind, so that tensors of new variants of
+   attention or feed-forward are not left out. */
 static const struct {
   const char *name, *ends[MOST_NAMES];
 } kinds[KINDS] = {
@@ -36,7 +36,7 @@ static int kind_of(const char *tensor)
   return KINDS - 1;
 }
 
-/* What the tensors of a kind are called, each once: " w_q w_k ". */
+/* The names of the tensors of a kind, each once: " w_q w_k ". */
 static void add_name(struct buffer *names, const char *tensor)
 {
   char wanted[140];
