@@ -991,6 +991,29 @@ def common_threshold(runs):
     return taus.pop() if len(taus) == 1 else NAN
 
 
+DEAD_SHARE = 0.1
+
+
+def deaths_of(run):
+    """Step, max logit there, and panel from 1, of every fall of a head below a tenth of its first value: by its max
+    logit and by the norms of its query and key weights. It may fall again once it was twice as high."""
+    at, maxima = run.rows("attn/max_logit")
+    found = []
+    for name in ("attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm"):
+        steps, x = run.rows(name)
+        for head, column in enumerate(x.T):
+            fallen = not (math.isfinite(column[0]) and column[0] > 0) if len(column) else True
+            may_rise = not fallen
+            for step, value in zip(steps[1:], column[1:]):
+                if not fallen and value < DEAD_SHARE * column[0] and math.isfinite(value):
+                    fallen = True
+                    row = min(int(np.searchsorted(at, step)), len(at) - 1)
+                    found.append([step, maxima[row][head], head + 1])
+                elif fallen and may_rise and 2 * DEAD_SHARE * column[0] <= value < INF:
+                    fallen = False
+    return found
+
+
 def logits(groups, reduce):
     def table(run):
         steps, x = run.rows("attn/max_logit")
@@ -1019,7 +1042,10 @@ def logits(groups, reduce):
         )
         if not reduce:
             heads = len(bands[0][0]) // 3
+            fallen = [[*d, g + 1] for g, group in enumerate(order) for r in drawn(group) for d in deaths_of(r)]
             values.update(panels=heads, across=2, panel_name=[f"layer {i // 2}, head {i % 2}" for i in range(heads)])
+            values.update(deaths=len(fallen), dead_share=DEAD_SHARE)
+            return values, {"data": [no_width(thinned(b)) for b in bands], "deaths": [fallen or [[NAN] * 4]]}
         return values, {"data": [no_width(thinned(b)) for b in bands]}
 
     return expected

@@ -781,7 +781,7 @@ static const struct {
   {"width=10", {"model.head_dim", "10 / 4"}},
   {"heads=64", {"model.head_dim: 1 is odd"}},
   {"width=12", {"model.head_dim: 3 is odd"}},
-  {"attention=gka", {"model.attention", "allowed: mha, gqa, mla", "did you mean"}},
+  {"attention=gka", {"model.attention", "must be one of mha, gqa, mla", "did you mean"}},
   {"attention=gqa", {"model.kv_heads", "wanted", "1, 2, 4"}},
   {"attention=gqa kv_heads=3", {"model.kv_heads: 3", "1, 2, 4"}},
   {"attention=mha kv_heads=2", {"model.kv_heads: 2", "allowed: 4 or 0", "gqa"}},
