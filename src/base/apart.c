@@ -275,14 +275,16 @@ static void stop(struct worker *w)
   w->owner = 0;
 }
 
-/* An idle worker may have ended. This shows only when a request fails; then a new worker is started. */
+/* An idle worker may have ended, which shows only when a request fails. A new worker gets a second chance: the system
+   may have ended the first one for want of memory. */
 int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *reply, size_t size)
 {
   struct apart_request r = {bytes, size, seconds};
   REQUIRE(size <= WORKER_REPLY);
-  for (int is_new = 0; !is_new;) {
+  for (int new_workers = 0; new_workers < 2;) {
     if (w->owner != getpid()) stop(w); /* after a fork the worker belongs to the parent */
-    is_new = !w->owner;
+    int is_new = !w->owner;
+    new_workers += is_new;
     if (is_new && !start(w)) return 0;
     if (send_file(w->socket, &r, fd) && read_all(w->socket, reply, size)) return 1;
     stop(w);

@@ -26,5 +26,23 @@ for name in sys.argv[1:]: xml.dom.minidom.parse(name)' drawn/*.svg || fail "text
   "$python" "$texts" title drawn/loss.svg "$number" arm= > look || fail "$(cat look)"
   "$python" "$texts" title drawn/map.svg "$number" "" > look || fail "$(cat look)"
 done
+# a series with more heads than the parameters state is refused: a map of them has no room for it
+cp honest.h5 wide.h5
+"$python" - << 'WIDE' || fail "no file with more heads"
+import h5py
+import numpy as np
+with h5py.File("wide.h5", "r+") as f:
+    x, name = f["series/attn/max_logit"][()], "series/attn/max_logit"
+    kept = {k: v for k, v in f[name].attrs.items() if k not in ("DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME")}
+    del f[name]
+    f.create_dataset(name, data=np.repeat(x, 64, axis=2))
+    f[name].attrs.update(kept)
+WIDE
+"$program" note --accept-edit wide.h5 "more heads" > out 2>&1 || fail "wide.h5: $(cat out)"
+for form in -t "--format=svg -o drawn"; do
+  # shellcheck disable=SC2086 # words
+  "$program" plot wide.h5 --figure=heatmap $form > out 2>&1
+  test $? -eq 1 && grep -q 'heads, the parameters state' out || fail "a map of other heads, $form: $(tail -n 3 out)"
+done
 [ ! -e pwned ] || fail "a text was run"
 finish

@@ -1,5 +1,6 @@
 /* bounds.c - heads of a checkpoint, layer by head: the bound on their logits, and the spectrum of their form */
 #include <math.h>
+#include <string.h>
 #include "app/figure.h"
 #include "app/text_page.h"
 #include "analysis/gnuplot.h"
@@ -15,16 +16,19 @@ static int put_measure(FILE *f, const struct run_file *file, const char *name, s
   struct run_series s;
   int status = run_read(file, name, &s, error);
   if (status) return status;
-  *layers = (double)s.layers;
-  *heads = (double)s.heads;
-  for (long i = 0; i < s.width && s.rows; i++) {
+  if (strcmp(name, measures[0]) == 0)
+    *layers = (double)s.layers, *heads = (double)s.heads;
+  else if (*layers != (double)s.layers || *heads != (double)s.heads)
+    status = error_set(error, STATUS_FAIL, "%s and %s have other heads", measures[0], name);
+  if (!s.rows) status = error_set(error, STATUS_USAGE, "%s has no row", name);
+  for (long i = 0; i < s.width && !status; i++) {
     double value = s.value[(s.rows - 1) * s.width + i];
     char text[32];
     extent_see(extent, value > 0 ? value : NAN);
     fprintf(f, "%ld %ld %s\n", i % s.heads, i / s.heads, gnuplot_value(value, text));
   }
   run_series_free(&s);
-  return STATUS_OK;
+  return status;
 }
 
 static int bounds_data(FILE *f, const struct figure_request *r, struct error *error)

@@ -81,7 +81,8 @@ static void heads_text(struct text_page *t)
   figure_text_threshold(t);
   if (script_number(t->values, "deaths", 0) > 0)
     text_note(t, "%s: a head died; `maxlogit show --dead` lists them.", t->utf8 ? "\303\227" : "x");
-  text_note_means(t, "Log scale. Line: geometric mean", FIGURE_TEXT_BAND);
+  text_note(t, "Log scale.");
+  text_note_means(t, "Line: geometric mean", FIGURE_TEXT_BAND);
   memory_free(p);
 }
 

@@ -44,6 +44,9 @@ static int heatmap_data(FILE *f, const struct figure_request *r, struct error *e
     if (status) break;
     if (table.rows < 2 || table.columns < 2)
       status = error_set(error, STATUS_USAGE, "%s: a map wants two heads and two steps", drawn[0]->path);
+    else if (table.columns != (b.layers + b.modules) * b.heads)
+      status = error_set(error, STATUS_FAIL, "%s: attn/max_logit has %d heads, the parameters state %d",
+                         drawn[0]->shown, (int)table.columns, (b.layers + b.modules) * b.heads);
     if (g) fputs("\n\n", f);
     put_image(f, &table, figure_sets_axis(set, &set->group[g]), &extent, &all);
     table_free(&table);

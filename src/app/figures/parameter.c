@@ -212,8 +212,12 @@ static void parameter_text(struct text_page *t)
                          .log_x = script_number(t->values, "log_x", 0) > 0,
                          .log_y = script_number(t->values, "log_y", 0) > 0};
   text_panels(t, &p, 1, 1, 1);
-  text_note_means(t, p.log_y ? "Line: geometric mean" : "Line: mean",
-                  "; dots: 95 % interval (Student's t); letters apart from it: runs.");
+  int is_time = script_number(t->values, "times", 0) > 0;
+  text_note(t, "Line: %s of the runs at a point; dots: 95 %% interval%s; letters apart from it: runs.",
+            is_time   ? "median (Kaplan and Meier)"
+            : p.log_y ? "geometric mean"
+                      : "mean",
+            is_time ? "" : " (Student's t)");
   for (int i = 0; i < (int)script_number(t->values, "crosses", 0); i++) {
     struct buffer name = {0};
     text_group_name(t, (int)script_number(t->values, "cross_g", i) - 1, &name);
