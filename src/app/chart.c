@@ -284,9 +284,7 @@ static void number_text(char out[32], double value, int room)
 
 static void print_right(struct chart_page *p, int end, int row, const char *text)
 {
-  int length = 0;
-  for (const char *c = text; *c; c++) length += ((unsigned char)*c & 0xC0) != 0x80;
-  chart_text(p, end - length, row, 0, text);
+  chart_text(p, end - text_letters(text, strlen(text)), row, 0, text);
 }
 
 static void add_height(const struct frame *f, int row, int margin)

@@ -1,7 +1,5 @@
 /* text_page.c - a figure drawn with characters, from the numbers of its script */
 #include "app/text_page.h"
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +28,6 @@ static int wants_colors(void)
 
 struct text_page text_page_begin(const struct script_values *values)
 {
-  setlocale(LC_CTYPE, "");
   const int here = isatty(STDOUT_FILENO);
   const struct terminal_size size = terminal_size(STDOUT_FILENO);
   struct text_page t = {.values = values, .groups = (int)script_number(values, "groups", 0)};
@@ -38,16 +35,9 @@ struct text_page text_page_begin(const struct script_values *values)
   t.columns = t.columns < LEAST_COLUMNS ? LEAST_COLUMNS : t.columns;
   t.rows = here ? size.rows - 8 : PIPE_ROWS; /* heading, letters, notes, prompt */
   t.rows = t.rows > MOST_ROWS ? MOST_ROWS : t.rows < PANEL_ROWS ? PANEL_ROWS : t.rows;
-  t.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  t.utf8 = terminal_is_utf8();
   t.colors = t.groups > 1 && wants_colors();
   return t;
-}
-
-static int letters_of(const char *text, int bytes)
-{
-  int n = 0;
-  for (int i = 0; i < bytes; i++) n += ((unsigned char)text[i] & 0xC0) != 0x80;
-  return n;
 }
 
 /* Words in lines; those of a name that is wider than the page are cut. Without UTF-8 other letters are '?'. */
@@ -55,7 +45,7 @@ static void add_wrapped(struct text_page *t, const char *text)
 {
   int at = 0;
   while (*text) {
-    int bytes = (int)strcspn(text, " "), wide = letters_of(text, bytes);
+    int bytes = (int)strcspn(text, " "), wide = text_letters(text, (size_t)bytes);
     if (at && at + 1 + wide > t->columns) buffer_add(&t->out, "\n"), at = 0;
     if (at) buffer_add(&t->out, " "), at++;
     for (int i = 0, n = 0; i < bytes; i++) {
@@ -110,7 +100,7 @@ static void add_letters(struct text_page *t)
   for (int g = 0; g < t->groups; g++) {
     struct buffer name = {0};
     text_group_name(t, g, &name);
-    int wide = letters_of(name.text, (int)name.length);
+    int wide = text_letters(name.text, name.length);
     if (at && at + 3 + wide > t->columns) buffer_add(&t->out, "\n"), at = 0;
     if (at) buffer_add(&t->out, "   "), at += 3;
     if (t->colors) buffer_add(&t->out, "\033[%dm%c\033[0m", 30 + color_of(t, g), *name.text);

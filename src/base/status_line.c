@@ -1,10 +1,18 @@
 /* status_line.c - a line of standard error that the next one overwrites, and the size of terminals */
 #include "base/status_line.h"
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+int terminal_is_utf8(void)
+{
+  setlocale(LC_CTYPE, "");
+  return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
 
 struct terminal_size terminal_size(int fd)
 {

@@ -6,6 +6,8 @@ struct terminal_size {
 };
 /* Queried by each call, because windows change; 80 x 24 if unknown. */
 struct terminal_size terminal_size(int fd);
+/* Has the user's locale UTF-8? Sets LC_CTYPE. */
+int terminal_is_utf8(void);
 /* Print parts from left to right, with two spaces between them; NULL ends the parts. Parts from the first that does not
    fit are omitted, and a first part that is too long is cut: the line never wraps. */
 void status_line(const char *const *parts);

@@ -47,6 +47,13 @@ const char *text_s(long count) { return count == 1 ? "" : "s"; }
 
 const char *text_unit(const char *unit) { return strcmp(unit, "1") ? unit : ""; }
 
+int text_letters(const char *text, size_t bytes)
+{
+  int n = 0;
+  for (size_t i = 0; i < bytes; i++) n += ((unsigned char)text[i] & 0xC0) != 0x80;
+  return n;
+}
+
 const char *text_file_name(const char *path)
 {
   const char *slash = strrchr(path, '/');

@@ -22,6 +22,9 @@ char *text_cleaned(const char *text, const char *keep);
 /* Print a cleaned line on standard output: a path. */
 void text_print_line(const char *text);
 
+/* How many characters of UTF-8 begin in these bytes: the columns that a text without wide characters takes. */
+int text_letters(const char *text, size_t bytes);
+
 /* The part of a path after its last slash, or all of it. */
 const char *text_file_name(const char *path);
 /* The same without that ending, unless nothing else remains: "sweep" of "experiments/01-width/sweep.conf". */

@@ -1,7 +1,5 @@
 /* watch.c - follow a run, or the runs of a folder, until they end */
 #include <dirent.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,7 +87,7 @@ static void draw_curve(struct buffer *b, const struct live_rows *l, enum live_fi
                         .log_y = field == LIVE_MAX_LOGIT,
                         CHART_ENDS};
   struct chart_page page;
-  chart_page_new(&page, columns, rows, strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+  chart_page_new(&page, columns, rows, terminal_is_utf8());
   chart_draw(&page, &chart, 0, 0);
   chart_page_end(b, &page, 0);
 }
@@ -227,10 +225,8 @@ static int look_at(struct watched_run *r)
 static void add_padded(struct buffer *b, const char *text, int width)
 {
   char fits[64];
-  int letters = 0;
   text_fill(fits, (size_t)width + 1 < sizeof fits ? (size_t)width + 1 : sizeof fits, text);
-  for (const char *c = fits; *c; c++) letters += ((unsigned char)*c & 0xC0) != 0x80;
-  buffer_add(b, "%s%*s ", fits, width - letters, "");
+  buffer_add(b, "%s%*s ", fits, width - text_letters(fits, strlen(fits)), "");
 }
 
 static void add_value(struct buffer *b, const struct watched_run *r, enum live_field field, int width,
@@ -376,7 +372,6 @@ static const struct command_option options[] = {
 static int watch(void *request, struct error *error)
 {
   struct live_view *w = request;
-  setlocale(LC_CTYPE, "");
   w->terminal = isatty(STDOUT_FILENO);
   w->run_path = file_resolve(w->request.words.word[0], w->resolved);
   w->shown = text_cleaned(w->run_path, "");
