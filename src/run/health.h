@@ -21,8 +21,8 @@ void health_init(struct health *, struct arena *, const struct model *, const lo
 void health_event(struct health *, const char *kind, int layer, int head, double value);
 /* Record events for values that are not finite. */
 void health_finite(struct health *, const struct outcome *, double grad_norm);
-/* Record an event if the loss exceeds the median + `limit` (median absolute deviation) of the latest losses; 0:
-   never. */
+/* Record an event if the loss exceeds the median of the latest losses by more than `limit` of their median absolute
+   deviations; 0: never. */
 void health_spike(struct health *, double loss, double limit);
 /* Record the events of stabilizers' series, from the last report read. */
 void health_series(struct health *, const struct model *);

@@ -283,7 +283,7 @@ static void multiply_block(void *context, long piece, int worker)
   }
 }
 
-/* Blocks of rows of about BLOCK_FLOPS or, for long k, of at least 128 rows, so that each panel of the right factor is
+/* Blocks of rows of about BLOCK_FLOPS or, for long k, of about 128 rows, so that each panel of the right factor is
    reused while it is in the nearest cache. Blocks are as equal as strips allow. A product with too few rows is cut by
    its columns, unless each block would pack the left factor again. */
 static void cut(struct product *g)
