@@ -97,16 +97,19 @@ static void put_largest(struct live_rows *w, long row, const double *x, size_t n
   w->value[LIVE_HEAD][row] = (double)(best % heads);
 }
 
-/* Fill in the validation loss of each row: the last one up to its step. In one pass the validation rows are read
-   first. */
-static void fill_val(struct live_rows *w, long from)
+/* Fill in the validation loss of each row: the last one up to its step. A validation row may come after the row of its
+   step. Returns the first row that changed, or their number. */
+static long fill_val(struct live_rows *w)
 {
   const struct live_state *s = w->state;
-  long next = 0;
-  for (long row = from; row < w->rows; row++) {
+  long next = 0, changed = w->rows;
+  for (long row = 0; row < w->rows; row++) {
     while (next < s->vals && s->val_step[next] <= w->value[LIVE_STEP][row]) next++;
-    if (next) w->value[LIVE_VAL_LOSS][row] = s->val[next - 1];
+    double *old = &w->value[LIVE_VAL_LOSS][row], new = next ? s->val[next - 1] : NAN;
+    if (changed == w->rows && memcmp(old, &new, sizeof new) != 0) changed = row;
+    *old = new;
   }
+  return changed;
 }
 
 /* --- the run file ---------------------------------------------------------------------------------------- */
@@ -274,7 +277,7 @@ static void read_again(struct live_rows *w, int fd, long *from)
   read_file(w, started);
   if (*started && n == sizeof head && journal_begin(&w->state->journal, head, sizeof head, started))
     read_journal(w, fd);
-  fill_val(w, 0);
+  fill_val(w);
   *from = first_difference(&old, w);
   forget(&old);
   memory_free(old.state);
@@ -286,7 +289,8 @@ void live_news(struct live_rows *w, long *from)
   long before = *from = w->rows;
   if (fd >= 0 && is_same_journal(w->state, fd)) {
     read_journal(w, fd);
-    fill_val(w, *from);
+    long changed = fill_val(w);
+    if (changed < *from) *from = changed;
   } else if (w->state->has_journal || file_has_changed(w->path, &w->state->file) || fd >= 0)
     read_again(w, fd, from);
   if (fd >= 0) close(fd);
