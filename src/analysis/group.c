@@ -169,6 +169,14 @@ static void label_groups(struct runset *set, struct keys *keys)
   memory_free(any);
 }
 
+const char *key_list_short(const struct key_list *keys, int k)
+{
+  const char *last = text_last_part(keys->name[k]);
+  for (int i = 0; i < keys->count; i++)
+    if (i != k && strcmp(text_last_part(keys->name[i]), last) == 0) return keys->name[k];
+  return last;
+}
+
 /* "muon lr=0.01": the value of `optimizer` stands without its key, as values that name a plug-in do. */
 static void label_by(struct run_group *group, const struct key_list *by)
 {
@@ -177,15 +185,10 @@ static void label_by(struct run_group *group, const struct key_list *by)
   for (int k = 0; k < by->count; k++) {
     const char *key = by->name[k], *value = run_value(group->run, key, room);
     size_t length = strlen(group->label);
-    int is_name = 0, clashes = 0;
+    int is_name = 0;
     for (int i = 0; names[i] && !is_name; i++) is_name = strcmp(names[i], key) == 0;
-    for (int i = 0; i < by->count; i++)
-      clashes |= i != k && strcmp(text_last_part(by->name[i]), text_last_part(key)) == 0;
     snprintf(group->label + length, sizeof group->label - length, "%s%s%s%s", k ? " " : "",
-             is_name   ? ""
-             : clashes ? key
-                       : text_last_part(key),
-             is_name ? "" : "=", *value ? value : "none");
+             is_name ? "" : key_list_short(by, k), is_name ? "" : "=", *value ? value : "none");
     text_clean(group->label, sizeof group->label, ""); /* one that was cut ends with a whole letter */
     if (k == 0) group->kind_length = (int)strlen(group->label);
   }
@@ -250,6 +253,36 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
   tell_apart(set, add_example);
   for (int g = 0; g < set->groups; g++) text_clean(set->group[g].label, sizeof set->group->label, "");
 }
+
+/* --- columns ------------------------------------------------------------------------------------------- */
+
+/* Do runs that have the key differ in it? Another optimizer has other keys, and the kind states it. */
+static int is_column(const struct runset *set, const char *key)
+{
+  const char *first = NULL;
+  if (strcmp(key, "optimizer") == 0 || strcmp(key, "stabilizers") == 0) return 0;
+  for (int i = 0; i < set->runs; i++) {
+    const char *value = run_parameter(set->run[i].file, key);
+    if (first && value && strcmp(first, value) != 0) return 1;
+    if (value) first = value;
+  }
+  return 0;
+}
+
+void runset_columns(const struct runset *set, const char *but, struct key_list *out)
+{
+  struct keys keys;
+  keys_init(&keys);
+  *out = (struct key_list){0};
+  for (size_t k = 0; k < keys.count; k++) {
+    if ((but && strcmp(but, keys.key[k].name) == 0) || !is_column(set, keys.key[k].name)) continue;
+    out->name = memory_grow(out->name, (size_t)out->count, (size_t)out->count + 1, sizeof *out->name);
+    text_fill(out->name[out->count++], sizeof *out->name, keys.key[k].name);
+  }
+  memory_free(keys.key);
+}
+
+/* --- groups of groups ---------------------------------------------------------------------------------- */
 
 static int same_values(const struct run *a, const struct run *b, const struct key_list *by)
 {

@@ -65,12 +65,18 @@ struct key_list {
 };
 int key_list_read(struct key_list *, const char *option, const char *text, struct error *);
 void key_list_free(struct key_list *);
+/* The last part of a key, "lr" of train.lr; the whole key where another one of the list has the same last part. */
+const char *key_list_short(const struct key_list *, int);
 /* The set's groups with the same values of these keys as one, in the order in which they first occur, whatever they are
    sorted by; of[g]: in which group g is. The runs of one are neighbours in the set. Free out->group alone. */
 void runset_merge(const struct runset *, const struct key_list *by, struct runset *out, int *of);
 
 /* The keys in which groups differ, one per line with its values: "\n  kind = adam, muon". For memory_free. */
 char *runset_differences(const struct runset *);
+
+/* The keys in which runs that have them differ, for columns of a table: without `but` (NULL: all), optimizer and
+   stabilizers, which the kind states. key_list_free frees them. */
+void runset_columns(const struct runset *, const char *but, struct key_list *);
 
 /* Do the runs of each group differ in their seed alone? Of chosen keys they may differ in more. */
 int runset_over_seeds(const struct runset *);

@@ -144,16 +144,48 @@ static void add_csv_number(struct buffer *b, int has, double value)
   buffer_add(b, "%s" NEXT, has ? table_number(value, text) : "");
 }
 
+static int is_metric(const struct table_of *t, const char *name)
+{
+  int k = 0;
+  while (k < t->metrics && strcmp(t->metric[k].name, name) != 0) k++;
+  return k < t->metrics;
+}
+
+/* Cells of the keys in which runs differ: whole names in CSV, and where a metric has the short one. */
+static void add_keys(struct buffer *b, const struct table_of *t, const struct key_list *keys, int csv)
+{
+  for (int k = 0; k < keys->count; k++) {
+    const char *name = key_list_short(keys, k);
+    buffer_add(b, "%s" NEXT, csv || is_metric(t, name) ? keys->name[k] : name);
+  }
+}
+
+/* Their values, of so many runs; "-", in CSV "": the runs differ, or do not have the key. */
+static void add_values(struct buffer *b, const struct key_list *keys, const struct run *run, int runs,
+                       int csv)
+{
+  char room[RUN_VALUE], other[RUN_VALUE];
+  for (int k = 0; k < keys->count; k++) {
+    const char *value = run_value(run, keys->name[k], room);
+    for (int i = 1; i < runs; i++)
+      if (strcmp(run_value(&run[i], keys->name[k], other), value) != 0) value = "";
+    buffer_add(b, "%s" NEXT, *value || csv ? value : "-");
+  }
+}
+
 /* --- tables of runs and of groups, for people and as CSV ------------------------------------------------- */
 
 static void print_runs(const struct table_of *t, int csv)
 {
   struct buffer b = {0};
+  struct key_list keys;
+  runset_columns(t->set, NULL, &keys);
   buffer_add(&b, "%skind" NEXT "seed" NEXT "state" NEXT, csv ? "file" NEXT "id" NEXT : "");
   for (int k = 0; k < t->metrics; k++) {
     buffer_add(&b, "%s" NEXT, t->metric[k].name);
     if (csv && metric_is_time(&t->metric[k])) buffer_add(&b, "%s:censored" NEXT, t->metric[k].name);
   }
+  add_keys(&b, t, &keys, csv);
   buffer_add(&b, csv ? "\n" : "file" NEXT "\n");
   for (int i = 0; i < t->set->runs; i++) {
     const struct run *run = t->set->list[i];
@@ -170,9 +202,11 @@ static void print_runs(const struct table_of *t, int csv)
         if (metric_is_time(&t->metric[k])) add_csv_number(&b, v->has, v->censored);
       }
     }
+    add_values(&b, &keys, run, 1, csv);
     if (!csv) buffer_add(&b, "%s" NEXT, text_file_name(run->shown));
     buffer_add(&b, "\n");
   }
+  key_list_free(&keys);
   (csv ? print_csv : print_columns)(&b);
   memory_free(b.text);
 }
@@ -189,6 +223,8 @@ static void print_groups(const struct table_of *t, int csv)
 {
   struct buffer b = {0};
   int failed = 0, times = 0, unfinished = 0;
+  struct key_list keys = {0}; /* the label has them as text, too */
+  if (csv) runset_columns(t->set, NULL, &keys);
   buffer_add(&b, "group" NEXT "runs" NEXT "diverged" NEXT "%s", csv ? "" : "blown up" NEXT);
   for (int k = 0; k < t->metrics; k++) {
     const char *name = t->metric[k].name;
@@ -197,7 +233,9 @@ static void print_groups(const struct table_of *t, int csv)
     else
       buffer_add(&b, "%s" NEXT, name);
   }
-  buffer_add(&b, csv ? "unfinished" NEXT "blown_up" NEXT "\n" : "\n");
+  if (csv) buffer_add(&b, "unfinished" NEXT "blown_up" NEXT);
+  add_keys(&b, t, &keys, csv);
+  buffer_add(&b, "\n");
   for (int i = 0; i < t->set->groups; i++) {
     const struct run_group *group = &t->set->group[i];
     struct run_failures f = run_group_failures(group);
@@ -217,8 +255,10 @@ static void print_groups(const struct table_of *t, int csv)
         buffer_add(&b, "%s" NEXT, text);
     }
     if (csv) buffer_add(&b, "%d" NEXT "%d" NEXT, run_group_unfinished(group), f.blown_up);
+    add_values(&b, &keys, group->run, group->count, csv);
     buffer_add(&b, "\n");
   }
+  key_list_free(&keys);
   (csv ? print_csv : print_columns)(&b);
   memory_free(b.text);
   if (csv) return;

@@ -29,6 +29,22 @@ peak=$("$program" export "$dir/clip-1.h5" attn/max_logit --reduce=max |
 grep 'clip-1.h5' "$dir/table" | grep -q -F " $peak L" || fail "show: peak max logit is not $peak"
 clips=$("$program" show --events "$dir/clip-1.h5" | awk '$2 == "clip"' | grep -c .)
 test "$clips" -gt 0 || fail "no clip seen at a threshold of 2"
+# keys in which runs differ are columns; of a group whose runs differ in one it is empty
+for width in 8 16; do small_run "width-$width" preset=adam model.width=$width train.lr=0.0$width; done
+"$program" show "$dir"/width-*.h5 | awk '
+  NR == 1 { for (i = 1; i <= NF; i++) if ($i == "width") from_end = NF - i }
+  NR > 1 { if ("width-" $(NF - from_end) ".h5" != $NF) bad = 1 }
+  END { exit bad || !from_end || NR != 3 }' || fail "show: no column width: $("$program" show "$dir"/width-*.h5)"
+column_of() { awk -F, -v key="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == key) at = i } NR > 1 { printf "%s;", at ? $at : "none" }'; }
+for key in model.width:8\;16\; train.lr:0.08\;0.016\; train.steps:none\;none\;; do
+  found=$("$program" show --csv --sort model.width "$dir"/width-*.h5 | column_of "${key%%:*}")
+  test "$found" = "${key#*:}" || fail "show --csv: ${key%%:*} is $found"
+done
+found=$("$program" show --csv --group "$dir"/width-*.h5 | column_of model.width)
+test "$found" = '8;16;' || fail "show --csv --group: model.width is $found"
+found=$("$program" show --csv --by kind "$dir"/width-*.h5 | column_of model.width)
+test "$found" = ';' || fail "show --csv --by kind: model.width is $found"
+rm -r "$dir"/width-*
 for option in "" --group --parameters --events; do
   # shellcheck disable=SC2086
   "$program" show --json $option "$dir" > "$dir/json" || fail "show --json $option"

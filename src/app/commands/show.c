@@ -73,27 +73,65 @@ static void place_text(const struct place *p, char out[32])
     snprintf(out, 32, "%.4g L%dH%d", p->value, p->layer, p->head);
 }
 
-static void print_run(const struct run *run, const struct summary *s, int width)
+/* The columns of keys in which the runs differ, each as wide as its widest value. */
+struct extra_columns {
+  struct key_list keys;
+  int *width;
+};
+
+static const char *extra_value(const struct run *run, const char *key, char room[RUN_VALUE])
 {
+  const char *value = run_value(run, key, room);
+  return *value ? value : "-";
+}
+
+static struct extra_columns extra_columns(const struct runset *set)
+{
+  struct extra_columns x;
+  char room[RUN_VALUE];
+  runset_columns(set, "train.lr", &x.keys);
+  x.width = memory_new((size_t)x.keys.count + 1, sizeof *x.width);
+  for (int k = 0; k < x.keys.count; k++) {
+    x.width[k] = (int)strlen(key_list_short(&x.keys, k));
+    for (int i = 0; i < set->runs; i++) {
+      int length = (int)strlen(extra_value(&set->run[i], x.keys.name[k], room));
+      if (length > x.width[k]) x.width[k] = length;
+    }
+  }
+  return x;
+}
+
+static void print_run(const struct run *run, const struct summary *s, int width,
+                      const struct extra_columns *x)
+{
+  char room[RUN_VALUE];
   char peak[32], final[32], loss[32], val[32], lr[32] = "-"; /* "-": of a checkpoint */
   place_text(&s->peak, peak);
   place_text(&s->last, final);
   summary_number(s->has_loss, s->number[LOSS], loss);
   summary_number(s->has_val, s->number[VAL], val);
   if (!isnan(s->lr)) snprintf(lr, sizeof lr, "%.4g", s->lr);
-  printf("%-*s %-12s %-8s %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  %s\n", width, run->kind,
-         stack_of(run), lr, run->seed, run_shown_state(run->file), s->steps, loss, val, peak, final,
-         s->number[CLIPS], run_wall_seconds(run->file), text_file_name(run->shown));
+  printf("%-*s %-12s %-8s %4ld %-9s %6ld %7s %7s  %-14s %-14s %6.0f %7.1f  ", width, run->kind, stack_of(run),
+         lr, run->seed, run_shown_state(run->file), s->steps, loss, val, peak, final, s->number[CLIPS],
+         run_wall_seconds(run->file));
+  for (int k = 0; k < x->keys.count; k++)
+    printf("%-*s  ", x->width[k], extra_value(run, x->keys.name[k], room));
+  printf("%s\n", text_file_name(run->shown));
 }
 
 static void print_runs(const struct runset *set, const struct summary *summaries)
 {
   int width = 10;
+  struct extra_columns x = extra_columns(set);
   for (int i = 0; i < set->runs; i++)
     if ((int)strlen(set->run[i].kind) > width) width = (int)strlen(set->run[i].kind);
-  printf("%-*s %-12s %-8s %4s %-9s %6s %7s %7s  %-14s %-14s %6s %7s  %s\n", width, "kind", "stabilizers",
-         "lr", "seed", "state", "steps", "loss", "val", "peak max logit", "last", "clips", "wall s", "file");
-  for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width);
+  printf("%-*s %-12s %-8s %4s %-9s %6s %7s %7s  %-14s %-14s %6s %7s  ", width, "kind", "stabilizers", "lr",
+         "seed", "state", "steps", "loss", "val", "peak max logit", "last", "clips", "wall s");
+  for (int k = 0; k < x.keys.count; k++) printf("%-*s  ", x.width[k], key_list_short(&x.keys, k));
+  printf("file\n");
+  for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width, &x);
+  key_list_free(&x.keys);
+  memory_free(x.width);
 }
 
 static void print_notes(const struct runset *set, const struct summary *summaries)
@@ -514,8 +552,8 @@ const struct command command_show = {
   .about =
     "A summary of runs, one line each. " SELECTION_HELP
     " loss and val are those of the last recorded step; peak "
-    "and last are the largest max logit of all recorded steps and of the last, with layer and head. Notes of "
-    "the runs stand below.",
+    "and last are the largest max logit of all recorded steps and of the last, with layer and head. Each key "
+    "in which the runs differ is a column. Notes of the runs stand below.",
   .more = "maxlogit show runs --group --where 'train.lr<0.05'\nmaxlogit show --why a.h5",
   OPTIONS,
   .shared = selection_options,
