@@ -140,6 +140,8 @@ static int open_paths(struct opening *o, const struct selection *selection, stru
   int status = STATUS_OK;
   for (int i = 0; i < selection->paths && !status; i++) {
     const char *path = selection->path[i];
+    if (access(path, F_OK) && strchr(path, '='))
+      return error_set(error, STATUS_USAGE, "%s: no such file; a condition is --where '%s'", path, path);
     status = file_is_folder(path) ? add_folder(o, path, error) : add_run(o, path, 1, error);
   }
   if (!status && o->set->runs == 0 && !o->damaged)
@@ -147,7 +149,7 @@ static int open_paths(struct opening *o, const struct selection *selection, stru
   return status;
 }
 
-/* Heads were enough to choose runs; the whole file of each chosen run is checked now. */
+/* Summaries of files were enough to choose runs; the whole file of each chosen run is checked now. */
 static void keep_readable(struct opening *o, struct error *error)
 {
   struct runset *set = o->set;

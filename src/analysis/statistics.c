@@ -161,7 +161,7 @@ static double normal_p(double statistic, double mean, double variance)
   return variance > 0 ? fmin(1, 2 * gsl_cdf_ugaussian_Q(away / sqrt(variance))) : 1;
 }
 
-/* How many of the subsets of `of` ranks 1..ranks have each sum: rows by size. */
+/* counts[k][s]: the number of subsets of {1, ..., ranks} with k elements and the sum s, for k <= of and s <= most. */
 static double *count_sums(int ranks, int of, int most)
 {
   double *counts = memory_new((size_t)(of + 1) * (size_t)(most + 1), sizeof *counts);

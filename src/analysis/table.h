@@ -54,7 +54,7 @@ void table_means(struct table *, long bins);
 void table_band(struct table *out, const struct table *runs, int count, int geometric);
 
 enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };
-/* A number with the digits that single precision needs where the value fits in it, else double's. */
+/* The digits that restore the value: of a float where it is one, else of a double. */
 const char *table_number(double value, char out[32]); /* returns out */
 /* A text as a cell; cell_add. */
 void table_write_text(FILE *, enum table_format, const char *text);

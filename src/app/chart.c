@@ -98,7 +98,7 @@ static double scaled(double value, int is_log)
   return isfinite(value) ? value : NAN;
 }
 
-/* An end that nothing sets, from the values. */
+/* Limits of axes that were not given are those of the values. */
 static void find_ends(struct chart *c)
 {
   double x_low = NAN, x_high = NAN, y_low = NAN, y_high = NAN;
@@ -321,7 +321,7 @@ static void add_axes(const struct frame *f, int margin)
   if (end - (int)strlen(last) > from) print_right(f->page, end, below, last);
 }
 
-/* In cells that no line has. */
+/* The threshold, dashed, in cells without a curve. */
 static void draw_level(const struct frame *f)
 {
   const double y = scaled(f->chart->level, f->chart->log_y);

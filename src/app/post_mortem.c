@@ -45,6 +45,24 @@ static double value_at(const struct run_series *s, double step)
   return out;
 }
 
+/* The place of the largest value of a step, "L1H2"; "" without heads. */
+static void place_at(const struct run_series *s, double step, char out[32])
+{
+  long row = row_of(s, step), best = -1;
+  const double *x = s->value + row * s->width;
+  for (long i = 0; row >= 0 && i < s->width && s->shape == PER_HEAD; i++)
+    if (!is_missing(x[i]) && (best < 0 || (!isnan(x[best]) && !(x[i] <= x[best])))) best = i;
+  *out = 0;
+  if (best >= 0) snprintf(out, 32, "L%dH%d", (int)(best / s->heads), (int)(best % s->heads));
+}
+
+/* The step of the first max logit above the level, in a run without clips: a clip holds logits near its threshold. */
+static void see_explosion(struct post_mortem *p, const struct run_series *s)
+{
+  for (long i = 0; i < s->rows * s->width && !p->exploded && !p->clips; i++)
+    if (s->value[i] > POST_MORTEM_EXPLODED) p->exploded = 1, p->step = s->step[i / s->width];
+}
+
 static void see_nonfinite(struct post_mortem *p, const struct run_series *s)
 {
   for (long i = 0; i < s->rows * s->width; i++) {
@@ -117,10 +135,13 @@ static void take_rows(struct post_mortem *p, const struct looking *l)
   const struct run_series *s = &l->loss;
   long end = 0;
   while (end < s->rows && s->step[end] <= p->step) end++;
-  if (p->blew_up) end = end + AFTER < s->rows ? end + AFTER : s->rows;
-  for (long row = end > POST_MORTEM_ROWS ? end - POST_MORTEM_ROWS : 0; row < end; row++)
-    p->row[p->rows++] = (struct post_mortem_row){
-      s->step[row], s->value[row], value_at(&l->grad_norm, s->step[row]), value_at(&l->logit, s->step[row])};
+  if (!p->is_nonfinite) end = end + AFTER < s->rows ? end + AFTER : s->rows;
+  for (long row = end > POST_MORTEM_ROWS ? end - POST_MORTEM_ROWS : 0; row < end; row++) {
+    struct post_mortem_row *r = &p->row[p->rows++];
+    *r = (struct post_mortem_row){s->step[row], s->value[row], value_at(&l->grad_norm, s->step[row]),
+                                  value_at(&l->logit, s->step[row]), ""};
+    place_at(&l->logit, r->step, r->place);
+  }
 }
 
 static double ratio_of(const struct post_mortem_growth *g) { return g->value[1] / g->value[0]; }
@@ -236,10 +257,11 @@ int post_mortem_of(struct post_mortem *p, const struct run *run, struct error *e
     p->blew_up = !p->is_nonfinite && run_blew_up(run->file);
     if (p->is_nonfinite) find_heads(p, &l, event, count);
     if (p->blew_up) p->step = l.loss.step[where_it_left(&l.loss, run_number(run, "model.vocab", NAN))];
+    if (!p->is_nonfinite && !p->blew_up) see_explosion(p, &l.logit);
     p->loss = value_at(&l.loss, p->step), p->grad_norm = value_at(&l.grad_norm, p->step);
     for (long i = 0; i < l.logit.rows * l.logit.width; i++)
       if (isfinite(l.logit.value[i]) && !(l.logit.value[i] <= p->peak)) p->peak = l.logit.value[i];
-    if (p->is_nonfinite || p->blew_up) {
+    if (p->is_nonfinite || p->blew_up || p->exploded) {
       take_rows(p, &l);
       status = find_growth(p, run, error);
       find_hints(p, run);
@@ -306,22 +328,19 @@ static void print_first_nonfinite(const struct post_mortem *p)
 
 static void print_rows(const struct post_mortem *p)
 {
-  printf("  steps up to it    %8s %12s %14s %12s\n", "step", "loss", "gradient norm", "max logit");
+  printf("  %-17s %8s %12s %14s %12s%s\n", p->is_nonfinite ? "steps up to it" : "steps around it", "step",
+         "loss", "gradient norm", "max logit", *p->row[0].place ? "  head" : "");
   for (int i = 0; i < p->rows; i++) {
     char text[3][32];
     const struct post_mortem_row *r = &p->row[i];
-    printf("  %17s %8.0f %12s %14s %12s\n", "", r->step, number(r->loss, text[0]),
-           number(r->grad_norm, text[1]), number(r->max_logit, text[2]));
+    printf("  %17s %8.0f %12s %14s %12s%s%s\n", "", r->step, number(r->loss, text[0]),
+           number(r->grad_norm, text[1]), number(r->max_logit, text[2]), *r->place ? "  " : "", r->place);
   }
 }
 
-void post_mortem_print(const struct post_mortem *p, const struct run *run)
+static void print_failure(const struct post_mortem *p, const struct run *run)
 {
   char first[32], last[32];
-  if (!p->is_nonfinite && !p->blew_up) {
-    print_healthy(p, run);
-    return;
-  }
   printf("%s: %s after %ld of %.0f steps; %s, stabilizers %s, lr %s\n", run->shown,
          run_shown_state(run->file), run_last_step(run->file),
          run_number(run, "train.steps", (double)run_last_step(run->file)), run->kind,
@@ -333,6 +352,19 @@ void post_mortem_print(const struct post_mortem *p, const struct run *run)
     printf("  loss rose         for good at step %.0f; it began at %s and ended at %s, and every value is "
            "finite\n",
            p->step, number(p->first_loss, first), number(p->last_loss, last));
+}
+
+void post_mortem_print(const struct post_mortem *p, const struct run *run)
+{
+  char first[32], last[32];
+  if (!p->is_nonfinite && !p->blew_up) print_healthy(p, run);
+  if (p->exploded)
+    printf("  logits exploded   above %g for the first time at step %.0f; the largest is %s\n",
+           POST_MORTEM_EXPLODED, p->step, number(p->peak, first));
+  else if (p->is_nonfinite || p->blew_up)
+    print_failure(p, run);
+  else
+    return;
   print_rows(p);
   for (int i = 0; i < p->growths; i++) {
     const struct post_mortem_growth *g = &p->growth[i];
@@ -358,16 +390,16 @@ static json_t *value_json(double x) { return json_known(!is_missing(x), x); }
 json_t *post_mortem_json(const struct post_mortem *p)
 {
   json_t *heads = json_array(), *rows = json_array(), *growth = json_array(), *hints = json_array();
-  int failed = p->is_nonfinite || p->blew_up;
+  int failed = p->is_nonfinite || p->blew_up || p->exploded;
   for (long i = 0; i < p->heads; i++)
     json_array_append_new(heads,
                           json_pack("{s:i, s:o}", "layer", p->head[i].layer, "head",
                                     p->head[i].head < 0 ? json_null() : json_integer(p->head[i].head)));
   for (int i = 0; i < p->rows; i++)
     json_array_append_new(rows,
-                          json_pack("{s:o, s:o, s:o, s:o}", "step", json_number(p->row[i].step), "loss",
+                          json_pack("{s:o, s:o, s:o, s:o, s:s}", "step", json_number(p->row[i].step), "loss",
                                     value_json(p->row[i].loss), "grad_norm", value_json(p->row[i].grad_norm),
-                                    "max_logit", value_json(p->row[i].max_logit)));
+                                    "max_logit", value_json(p->row[i].max_logit), "head", p->row[i].place));
   for (int i = 0; i < p->growths; i++) {
     const struct post_mortem_growth *g = &p->growth[i];
     json_array_append_new(growth, json_pack("{s:o, s:o, s:[o, o], s:[o, o]}", "series", json_text(g->series),
@@ -379,6 +411,7 @@ json_t *post_mortem_json(const struct post_mortem *p)
   return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "what",
                    p->is_nonfinite ? "not finite"
                    : p->blew_up    ? "blown up"
+                   : p->exploded   ? "logits exploded"
                                    : "nothing failed",
                    "step", json_known(failed, p->step), "loss",
                    json_known(failed && !is_missing(p->loss), p->loss), "grad_norm",

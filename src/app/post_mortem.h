@@ -7,16 +7,20 @@
 enum { POST_MORTEM_ROWS = 5 };
 struct post_mortem_row { /* a step; NaN where a series is missing */
   double step, loss, grad_norm, max_logit;
+  char place[32]; /* the head of that max logit, "L1H2"; "" without heads */
 };
+/* A max logit that exploded is above this, tau of Kimi K2 (arXiv 2507.20534). */
+#define POST_MORTEM_EXPLODED 100.0
 struct post_mortem_growth { /* of a series the head, layer or tensor that grew most, between two rows */
   char series[96], place[96];
   double step[2], value[2];
 };
 struct post_mortem {
   int is_nonfinite, blew_up; /* neither: nothing failed */
-  double step;               /* of the first value that is not finite; at which the loss left for good */
-  double loss, grad_norm;    /* of that step */
-  struct run_event *head;    /* not finite at that step: heads, and layers (head -1) */
+  int exploded;              /* nothing failed, without clips a max logit passed POST_MORTEM_EXPLODED */
+  double step; /* of the first value that is not finite; at which the loss left for good; of that logit */
+  double loss, grad_norm; /* of that step */
+  struct run_event *head; /* not finite at that step: heads, and layers (head -1) */
   long heads;
   double first_loss, last_loss;
   struct post_mortem_row row[POST_MORTEM_ROWS]; /* the last ones before that step, and its own */

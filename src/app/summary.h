@@ -16,6 +16,6 @@ void summary_places_of(const struct run_series *, struct place *peak,
 int summary_last(const struct run_file *, const char *series, double *value);
 /* A loss; "-" where there is none. */
 void summary_number(int has, double value, char out[32]);
-/* A note, behind `before`: date and text. Lines but the first stand under the text. */
+/* A note, behind `before`: date and text. Further lines are indented to the start of the text. */
 void summary_note(const char *before, const struct note *);
 #endif

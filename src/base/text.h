@@ -19,7 +19,7 @@ size_t text_clean(char *text, size_t room, const char *keep);
 size_t text_fill(char *out, size_t room, const char *text);
 /* A cleaned copy; the caller calls memory_free. */
 char *text_cleaned(const char *text, const char *keep);
-/* Print a cleaned line on standard output: a path. */
+/* Print a text, such as a path, as one cleaned line on standard output. */
 void text_print_line(const char *text);
 
 /* How many characters of UTF-8 begin in these bytes: the columns that a text without wide characters takes. */

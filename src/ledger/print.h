@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "ledger/other_ledger.h"
 
-/* A number with four digits, without an exponent if that is short; "-" for NaN. */
+/* A number with four significant digits, without an exponent if that is short; "-" for NaN. */
 const char *print_short_number(double, char out[32]);
 /* "2.9 [1.8, 4.6]" */
 const char *print_interval(const struct interval *, char out[128]);

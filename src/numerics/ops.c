@@ -64,8 +64,8 @@ static double attention_flops(const struct tensor *q, const struct tensor *v, lo
 /* a [m,k] times something, as far as j <= i */
 static double half_product(long m, long k) { return (double)m * (double)(m + 1) * (double)k; }
 
-/* Of the flat form [m,n]: where X is multiplied its Gram matrix and the product; H for each step; and where steps
-   follow one another without that, Q H and R H H. */
+/* For a flat matrix [m,n], m <= n. Each group of steps has one Gram matrix and one product with X. Each step has H, and
+   each step after the first of its group Q H and R H H. */
 static double newton_schulz_flops(const struct newton_schulz_args *a)
 {
   const long m = a->rows < a->cols ? a->rows : a->cols, n = a->rows + a->cols - m;

@@ -9,7 +9,7 @@ struct host_spectra {
   int workers;
   long longer, shorter; /* largest sides of all matrices */
 };
-/* For every matrix of the model. */
+/* Allocate work space for the largest matrix of the model. */
 void host_spectra_init(struct host_spectra *, const struct observer *);
 void host_spectra_free(struct host_spectra *);
 /* Call one(watch, i, worker) for every i < count. Returns the first error, after all calls. */

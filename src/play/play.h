@@ -49,7 +49,7 @@ const double *play_spectrum(int run, int layer, int head); /* singular values of
 const char *play_command(int run);  /* the same run on the command line */
 const char *play_settings(int run); /* its resolved configuration, as a file */
 const char *play_csv(int run);      /* its series, for `maxlogit import` */
-double play_bytes(int run);         /* of memory */
+double play_bytes(int run);         /* memory of the run */
 
 const char *play_options(void); /* JSON: sections, keys, presets */
 const char *play_level(void);   /* of the kernels */

@@ -8,8 +8,8 @@
 /* Validation and probe batches do not depend on the seed: runs stay comparable. */
 enum { COMMON_SEED = 0 };
 
-/* One batch of `rows` sequences, and its rows as inputs of a program. For K modules that look ahead, rows of `batch`
-   are K tokens longer than the context. */
+/* One batch of `rows` sequences, and the input tensors that are made from it. With K prediction modules the sequences
+   of `batch` are K tokens longer than the context. */
 struct host_batch {
   struct batch batch;
   long rows, context; /* of the whole batch */

@@ -15,7 +15,8 @@ static int check_change(const struct config *c, const char *assignment, struct e
   if (!(x.row->flags & OPTION_EXTEND))
     return error_set(e, STATUS_USAGE,
                      "%s would change the past of this run; resume takes train.steps "
-                     "(upwards, constant schedule), paths, threads and recording intervals",
+                     "(upwards, constant schedule), paths, threads and recording intervals; a new run "
+                     "from its weights: train.init_from=CHECKPOINT",
                      x.key);
   if (strcmp(t->schedule, "constant"))
     return error_set(e, STATUS_USAGE,

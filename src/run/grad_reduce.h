@@ -27,7 +27,7 @@ struct program *grad_reduce_program(const struct grad_reduce *, int grad_reduce_
    them. FIRST: the i-th micro-batches of all ranks are neighbors, and ranks are reduced after each; then only one
    gradient exists at a time. */
 enum grad_reduce_ranks { REDUCE_ONE_RANK, REDUCE_RANKS_LAST, REDUCE_RANKS_FIRST };
-/* Micro-batch i is done: replay the parts that are due. */
+/* Replay the reductions that micro-batch i completes. */
 void grad_reduce_add(long micro_batches, enum grad_reduce_ranks, long i,
                      void (*replay)(void *context, int grad_reduce_part), void *context);
 #endif

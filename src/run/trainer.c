@@ -7,7 +7,7 @@
 #include "run/batched.h"
 #include "run/dist.h"
 
-/* --- one step ---------------------------------------------------------------------------------------------- */
+/* --- steps at which passes are due ----------------------------------------------------------------------- */
 
 static int due(long every, long step) { return every && step % every == 0; }
 static int val_due(const struct trainer *t) { return due(t->plan.train->val_every, t->done); }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The number of steps for which the sign has been constant (0 is a sign), times the sign. It is counted from the last
+/* The number of steps for which the sign (-1, 0 or 1) has been constant, times the sign. It is counted from the last
    row with another sign, or from the first row. A NaN stays NaN, and the row after it counts as a first row. */
 static void make_persistence(struct run_series *s)
 {

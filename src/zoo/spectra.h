@@ -30,14 +30,15 @@ struct bound_term {
   char name[32]; /* weights, query bias, key bias, biases; gain I; content, rotary */
   double value;
 };
-/* The bounds hold for every input and every pair of positions; they are sharp only in some cases.
-   - a: without norms of queries and keys: s (sqrt(D) |A| + |c_q|) (sqrt(D) |B| + |c_k|). A and B are the rows with the
-     gain of the norm before (centered for LayerNorm), c the biases and the product with the norm's shift
+/* The bounds hold for every input and every pair of positions; they are sharp only in some cases. s: softmax scale; D:
+   width of the model.
+   - a: without norms of queries and keys: s (sqrt(D) |A| + |r_q|) (sqrt(D) |B| + |r_k|). A and B are the rows with the
+     gain of the norm before (centered for LayerNorm), r the biases and the product with the norm's shift
      (kexue.fm/archives/11126, with gains).
-   - b: with norms of both: s sqrt(n_q n_k) max over rotated pairs of max|gain_q| max|gain_k|.
-   - d: MLA: the sum over its parts.
-   - e: no rotation, no norms of queries and keys, one part: equal to `still`.
-   In some families (YaRN) rotation has a factor, which A, B, c and gains contain.
+   - b: with norms of both, n_q and n_k numbers each: s sqrt(n_q n_k) max over rotated pairs of max|gain_q| max|gain_k|.
+   - c: MLA: the sum over its parts.
+   - d: no rotation, no norms of queries and keys, one part: equal to `still`.
+   In some families (YaRN) rotation has a factor, which A, B, r and gains contain.
    still: no rotation between query and key (the same position, or no rotation at all): norms of products instead of
    products of norms; NaN with norms of queries and keys. */
 struct head_spectrum {

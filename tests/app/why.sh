@@ -47,7 +47,7 @@ has '"seeds": 3, "diverged": 1, "blown_up": 1, "unfinished": 0, "loss": {"n": 1'
 show --by data --of loss ok.h5 blown.h5 lost.h5 > out
 has ' 3 *1 *1 *[0-9.]* n=1$' "metrics of groups"
 show --by data --csv --of loss ok.h5 blown.h5 lost.h5 > out
-head -1 out | grep -q ',blown_up$' && tail -1 out | grep -q ',1$' || fail "metrics of groups as CSV: $(cat out)"
+head -1 out | grep -q ',blown_up,train' && tail -1 out | grep -q ',1,,$' || fail "metrics of groups as CSV: $(cat out)"
 show --json --of loss blown.h5 > out
 has '"state": "blown-up"' "metrics of a run as JSON"
 show --where state=blown-up ok.h5 blown.h5 lost.h5 > out
@@ -90,13 +90,30 @@ has '"blown_up": 1' "tune as JSON"
 show --why ok.h5 > out
 test "$(wc -l < out)" = 1 && has '^ok.h5: nothing failed: finished after 40 steps, every recorded value is finite, loss ' "why of a healthy run"
 # a diverged run: the first value that is not finite, all heads that share it, and the steps before
+# a finite run whose logits pass 100: the first step of that, its head, and the largest; not where a clip holds them
+run exploded preset=muon train.lr=1 train.weight_decay=0
+show --why exploded.h5 > out
+"$program" export exploded.h5 attn/max_logit 2> err | awk '!/^#/ {
+    largest = $2; at = 0
+    for (i = 3; i <= NF; i++) if ($i > largest) { largest = $i; at = i - 2 }
+    if (!n && largest > 100) { n = 1; printf "above 100 for the first time at step %d; the largest is", $1; head = sprintf(" %d .* L%dH%d$", $1, at / 2, at % 2) }
+    if (largest > peak) peak = largest
+  } END { printf " %.4g\n%s\n", peak, head }' > wanted
+has "^  logits exploded   $(head -n 1 wanted)$" "why of logits that exploded"
+has "^ *$(tail -n 1 wanted)" "the head of that step"
+has '^  try .*show --parameters exploded.h5' "what to try"
+show --why --json exploded.h5 > out
+has '"what": "logits exploded", "step": [0-9]*,.*"head": "L[01]H[01]"' "logits that exploded, as JSON"
+run held preset=muonclip qk_clip.tau=100 train.lr=1 train.weight_decay=0
+show --why held.h5 > out
+hasnt 'logits exploded' "logits that a clip holds"
 show --why lost.h5 > out
 step=$(show --events lost.h5 | awk '$2 == "nonfinite" { print $1; exit }')
 heads=$(show --events lost.h5 | awk -v at="$step" '$1 == at && $2 == "nonfinite" && $3 != "-" { printf " L%dH%d", $3, $4 }')
 test "$heads" = ' L0H0 L0H1 L1H0 L1H1' || fail "which heads: $(show --events lost.h5)"
 has "first non-finite  step $step: loss NaN, gradient norm NaN, logits of 4 heads:$heads\$" "why"
 before=$("$program" export lost.h5 loss grad_norm | awk -v at="$((step - 1))" '$1 == at { printf "%d %.4g %.4g", $1, $2, $3 }')
-awk '$1 + 0 == $1 && NF == 4 { print $1, $2, $3 }' out | grep -qxF "$before" || fail "before it: $before, not $(cat out)"
+awk '$1 + 0 == $1 && NF == 5 { print $1, $2, $3 }' out | grep -qxF "$before" || fail "before it: $before, not $(cat out)"
 has '^  clips  *none$' "no clip"
 has "^  try  *maxlogit show --parameters lost.h5 > again.conf$" "try"
 has "maxlogit run again.conf record.path= train.lr=3.333e+29$" "a third of the rate"

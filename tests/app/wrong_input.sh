@@ -48,6 +48,8 @@ wrong 'pointwise and learned_sink both make weights of scores; keep one' run sta
 wrong "'rnu' is not a command; did you mean 'run'?" rnu
 wrong "'frobnicate' is not a command" frobnicate
 wrong "did you mean 'maxlogit run preset=muon'?" preset=muon
+wrong "no help on 'width'; did you mean 'model.width'?" help width
+wrong "arm=none: no such file; a condition is --where 'arm=none'" show arm=none
 wrong "no help on 'train.lrr'; did you mean 'train.lr'?" help train.lrr
 wrong "'xyz' is not a kind; allowed: attention" list xyz
 for command in run resume sweep list help; do

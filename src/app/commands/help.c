@@ -144,11 +144,14 @@ static void print_preset(const struct preset *p)
 static void print_series(const struct series *s)
 {
   static const char *const shapes[] = {"", " by layer", " by head", " by layer and expert", " by tensor"};
-  for (; s && s->name; s++) {
-    const char *unit = text_unit(s->unit);
-    printf("  series %s%s%s%s%s: %s\n", s->name, shapes[s->shape], *unit ? " (" : "", unit, *unit ? ")" : "",
-           s->definition);
-  }
+  const char *unit = text_unit(s->unit);
+  printf("  series %s%s%s%s%s: %s\n", s->name, shapes[s->shape], *unit ? " (" : "", unit, *unit ? ")" : "",
+         s->definition);
+}
+
+static void print_all_series(const struct series *s)
+{
+  for (; s && s->name; s++) print_series(s);
 }
 
 /* The series that it records. */
@@ -168,7 +171,7 @@ static int help_plugin(const char *topic)
     printf("%s%s %s: %s\n", found++ ? "\n" : "", p->kind, p->name, p->help);
     struct config_section section = {p->name, p->help, p->options, p->options_size, 1};
     for (const struct option_row *row = p->options; row && row->name; row++) print_key(&section, row);
-    print_series(series_of(p));
+    print_all_series(series_of(p));
     for (const struct preset *preset = presets; preset->name && !strcmp(p->kind, "preset"); preset++)
       if (!strcmp(preset->name, topic)) print_preset(preset);
   }
@@ -180,6 +183,30 @@ static int help_command(const char *topic)
   const struct command *command = command_find(topic);
   if (command) command_explain(command, 0);
   return command != NULL;
+}
+
+/* The first key with this last part: train.lr of lr; NULL: there is none. */
+static const char *key_that_ends(const char *last, char out[KEY_ROOM])
+{
+  for (const struct config_section *s = config_sections(); s->rows; s++)
+    for (const struct option_row *row = s->rows; row->name; row++)
+      if (!strcmp(row->name, last)) return key_name(s, row, out);
+  return NULL;
+}
+
+/* A series, the plug-ins that record it, and a key with the same last part. */
+static int help_series(const char *topic)
+{
+  char name[KEY_ROOM];
+  int found = 0;
+  for (const struct plugin *p = plugin_table(); p->kind; p++)
+    for (const struct series *s = series_of(p); s && s->name; s++) {
+      if (strcmp(s->name, topic)) continue;
+      if (!found++) print_series(s);
+      printf("  recorded by %s %s\n", p->kind, p->name);
+    }
+  if (found && key_that_ends(topic, name)) help_key(name);
+  return found;
 }
 
 static void print_fact(const char *what, const char *text)
@@ -240,7 +267,8 @@ static int unknown_topic(const char *topic, struct error *e)
     for (const struct option_row *row = s->rows; row->name; row++)
       add_word(words, &count, arena_text(arena, key_name(s, row, name)));
   }
-  const char *near = text_nearest(topic, words, count);
+  const char *near = key_that_ends(topic, name);
+  if (!near) near = text_nearest(topic, words, count);
   error_set(e, STATUS_USAGE, "no help on '%.200s'%s%s%s", topic,
             near ? "; did you mean '" : " (topics: maxlogit help)", near ? near : "", near ? "'?" : "");
   arena_free(arena);
@@ -259,7 +287,7 @@ static void overview(void)
   }
   printf("\nStart with `maxlogit run`: it trains the default toy stack in a few seconds.\n"
          "`maxlogit help TOPIC` explains a command, a key (train.lr), a section (train), a plug-in (muon),\n"
-         "a claim of the literature (C-17), every key there is (config), or one of these:\n");
+         "a claim of the literature (C-17), a series (attn/entropy), every key (config), or one of these:\n");
   for (const struct topic *t = topics; t->name; t++) printf("  %-11s %s\n", t->name, t->help);
   printf("The manual: doc/index.md in the sources (`make manual` renders HTML), or `man maxlogit`.\n");
 }
@@ -275,7 +303,7 @@ static int help(void *request, struct error *e)
   else if (!strcmp(topic, "config"))
     print_reference();
   else if (!(help_command(topic) + help_section(topic) + help_plugin(topic) + help_key(topic) +
-             help_claim(topic) + help_topic(topic)))
+             help_series(topic) + help_claim(topic) + help_topic(topic)))
     return unknown_topic(topic, e);
   return STATUS_OK;
 }
@@ -285,8 +313,8 @@ const struct command command_help = {
   .arguments = "[TOPIC]",
   .help = "explain a command, key, section, plug-in or claim",
   .about =
-    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), a topic "
-    "(metrics), or all keys (config).",
+    "Explain a command, a key (train.lr), a section (train), a plug-in (muon), a claim (C-17), a series "
+    "(attn/entropy), a topic (metrics), or all keys (config).",
   .more = "maxlogit help muon\nmaxlogit help train.lr",
   OPTIONS,
   .most = 1,

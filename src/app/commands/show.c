@@ -422,10 +422,10 @@ static const struct command_option options[] = {
        "left out of the means"),
   FLAG(parameters, 0, "The configuration of each run, as a file that run reads"),
   FLAG(events, 0, "Clips, spikes, non-finite values, checkpoints"),
-  FLAG(why, 0,
-       "Post-mortem of a failed run: first non-finite value, steps before it, largest growth, clips, "
-       "commands to "
-       "try; one sentence for a healthy run"),
+  FLAG(
+    why, 0,
+    "Post-mortem of a failed run, or of one with a max logit above 100: the steps around it, largest growth, "
+    "clips, commands to try; one sentence for another run"),
   {.row =
      REAL_ROW(struct options, dead, "-1", 0, 0.5, "1",
               "Dead heads: their max logit or the norm of their query or key weights fell below SHARE of its "

@@ -2,7 +2,7 @@
    (arXiv 2501.19399)
    softmax((s ln n) z) does not flatten as n grows. The factor belongs to a row, so queries are scaled. A logit is the
    input of the softmax, so max logits and QK-Clip's tau include the factor: with tau = 100 and n = 64 the score q.k /
-   sqrt(Dh) may be as large as 100 / (4.16 s). The first key of a document alone has ln 1 = 0. */
+   sqrt(Dh) may be as large as 100 / (4.16 s). The first query of a document sees one key: ln 1 = 0. */
 #include "model/model.h"
 
 struct ssmax {
