@@ -66,6 +66,7 @@ printf '%s\n' "$2" "$3" "$1" "$5" "$6" "$4" | paste - "$dir/found" | while read 
 test $# -eq 6 && test ! -s "$dir/differ" || fail "--baseline: $(cat "$dir/differ" "$dir/out")"
 awk -F, '$1 == "adam" && $4 $5 $6 == "" { found = 1 } END { exit !found }' "$dir/out" || fail "--baseline: of itself: $(cat "$dir/out")"
 show --by kind --baseline adam --json --of val "$dir/runs" | grep -q '"group": "muon", .*"baseline": "adam", .*"contrast": "difference", .*"p_holm": ' || fail "--baseline --json"
+show --by kind --baseline adam --json --of attn/max_abs_logit:all:max "$dir/runs" | grep -q '"contrast": "ratio"' || fail "--baseline: largest absolute logits are compared by differences"
 for bad in '--baseline adm' '--baseline adam --mean=median' '--baseline adam --events'; do
   # shellcheck disable=SC2086
   "$program" show --by kind $bad --of val "$dir/runs" > "$dir/out" 2> "$dir/err"; status=$?

@@ -126,6 +126,9 @@ for name in sys.argv[1:]:
 END
 "$program" plot --format svg --size 3.3in --figure logits "$dir/muon-1.h5" -o "$dir/paper" > /dev/null 2>&1
 grep -q 'width="3.3in"' "$dir/paper/logits.svg" || fail "no size of an SVG"
+# a point is that of TeX, of which an inch has 72.27
+"$program" plot --format svg --size 238.491pt --figure logits "$dir/muon-1.h5" -o "$dir/paper" > /dev/null 2>&1
+grep -q 'width="3.3in"' "$dir/paper/logits.svg" || fail "a size in points: $(grep -o 'width="[^"]*in"' "$dir/paper/logits.svg")"
 grep -q '<title>Max logit of the largest head against training step</title>' "$dir/paper/logits.svg" && grep -q '<desc>.*2 layers' "$dir/paper/logits.svg" || fail "an SVG without title and description"
 "$program" plot --format svg --no-title --font 'DejaVu Serif' --figure logits "$dir/muon-1.h5" -o "$dir/paper" > /dev/null 2>&1
 grep -q '<tspan.*Max logit of the largest\|>Max logit of the largest head against training step</text>' "$dir/paper/logits.svg" && fail "--no-title has one"

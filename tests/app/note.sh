@@ -109,7 +109,7 @@ f.close()" || fail "h5py"
   refused 1 'loss differs at step 3: 7.5 the first time' rerun -q "$dir/edited.h5" -o "$dir/third.h5"
   refused 2 'nobody has edited it' note --accept-edit "$dir/edited.h5"
   head -c $((size / 2)) "$run" > "$dir/edited.h5"
-  refused 1 'cut short' note --accept-edit "$dir/edited.h5"
+  refused 1 "cut short: $((size / 2)) bytes of at least" note --accept-edit "$dir/edited.h5"
   "$program" show --events "$run" | grep -q edited && fail "the whole file has such an event"
 else
   echo "h5py: skipped, not installed"

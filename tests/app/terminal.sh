@@ -79,6 +79,7 @@ grep -q "$escape" typed && fail "one group is in the terminal's own foreground"
 number() { sed -n "s/^$1 = //p" script; }
 four() { printf '%.4g' "$1"; }
 "$program" plot --script --figure=loss a.h5 > script && LC_ALL=C "$program" plot -t --figure=loss a.h5 > plain
+grep ' over 1 ' plain && fail "one run is a mean"
 for end in low high; do grep -q "^ *$(four "$(number $end)") |" plain || fail "the axis has no $(number $end): $(cat plain)"; done
 "$program" show a.h5 --of val --csv | tail -n 1 | sed 's/.*,//' > val
 grep -q "^last validation loss: $(printf %.4f "$(cat val)")" plain || fail "the last validation loss: $(cat val plain)"

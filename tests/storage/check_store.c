@@ -24,6 +24,7 @@
 #include "storage/h5.h"
 #include "storage/layout.h"
 #include "storage/live_rows.h"
+#include "storage/notes.h"
 #include "storage/recorder.h"
 #include "storage/run_file.h"
 #include "storage/seal.h"
@@ -319,6 +320,28 @@ START_TEST(parameters_come_back)
 }
 END_TEST
 
+/* A setting that is a whole number beyond 64 bits is stored as a real number, not cut to the largest integer. */
+START_TEST(settings_beyond_integers)
+{
+  struct error e = {0};
+  struct recorder *r = create(at("settings.h5"));
+  struct h5 *h = NULL;
+  double large = 0;
+  int64_t whole = 0;
+  recorder_parameter(r, "large", "100000000000000000000", "", "a test");
+  recorder_parameter(r, "whole", "9223372036854775807", "", "a test");
+  snapshot(r, "finished", 0, 1);
+  recorder_free(r);
+  ck_assert(!h5_load(&h, at("settings.h5"), &e));
+  h5_id group = h5_find(h, "/parameters");
+  ck_assert(h5_get_real(h, group, "large", &large) && h5_get_int(h, group, "whole", &whole));
+  ck_assert_double_eq(large, 1e20);
+  ck_assert(whole == INT64_MAX);
+  h5_done(h, group);
+  h5_free(h);
+}
+END_TEST
+
 /* What programs that know HDF5 alone rely on: every dataset carries checksums, numbers are little-endian, and
    every dimension of a series names a scale that is attached. */
 START_TEST(other_readers_find_their_way)
@@ -396,6 +419,30 @@ START_TEST(live_rows_have_the_largest)
     live_end(&live);
     snapshot(r, "running", KNOWN, 0);
   }
+  recorder_free(r);
+}
+END_TEST
+
+/* A validation loss that is read after the row of its step changes that row and those behind it. */
+START_TEST(live_rows_take_a_late_validation)
+{
+  struct recorder *r = create(at("late.h5"));
+  struct error e = {0};
+  struct live_rows live;
+  long from;
+  snapshot(r, "running", 0, 0);
+  live_begin(&live, at("late.h5"));
+  for (long step = 0; step < 3; step++) put_row(r, AXIS_STEP, step);
+  ck_assert_msg(!recorder_append(r, 1, &e), "%s", e.text);
+  live_news(&live, &from);
+  ck_assert(live.rows == 3 && from == 0);
+  recorder_put_number(r, id[5], 4.5);
+  recorder_row(r, AXIS_VAL, 1);
+  ck_assert_msg(!recorder_append(r, 1, &e), "%s", e.text);
+  live_news(&live, &from);
+  ck_assert(live.rows == 3 && from == 1 && isnan(live.value[LIVE_VAL_LOSS][0]));
+  for (int i = 1; i < 3; i++) ck_assert_double_eq(live.value[LIVE_VAL_LOSS][i], 4.5);
+  live_end(&live);
   recorder_free(r);
 }
 END_TEST
@@ -549,6 +596,7 @@ START_TEST(what_blew_up)
   /* the last tenth alone counts, all of it; of a short run the last row */
   ck_assert(!blew(4, 300, 2, 90, 100, 64) && blew(4, 2, 40, 95, 100, 64) && !blew(4, 2, 20, 99, 100, 64));
   ck_assert(blew(4, 2, 40, 3, 4, 64) && !blew(4, 40, 2, 3, 4, 64) && !blew(4, 0, 0, 1, 1, 64));
+  ck_assert(blew(4, 3, 5, 10, 11, NAN)); /* a tenth of 11 steps is the last one alone */
   /* a run with a value that is not finite diverged; a missing value does not count */
   ck_assert(!blew(4, 3, NAN, 90, 100, 64) && !blew(4, 3, INFINITY, 99, 100, 64) &&
             !blew(NAN, 3, 40, 90, 100, 64));
@@ -761,6 +809,39 @@ START_TEST(missing_rows_are_refused)
     ck_assert_int_eq(recorder_resume(&r, path, config, &facts, 8, &e), STATUS_FAIL);
   }
   memory_free(journal);
+}
+END_TEST
+
+/* An accepted edit adds no event to a run that has a journal, whose rows of events have their numbers. */
+START_TEST(accepted_edit_keeps_the_journal)
+{
+  static const long want[] = {1, 5, 9};
+  char path[256], *bytes = NULL;
+  size_t size;
+  struct error e = {0};
+  struct run_file *f = NULL;
+  struct run_event *event = NULL;
+  long count;
+  snprintf(path, sizeof path, "%s/edit.h5", folder);
+  struct recorder *r = create(path);
+  play(r, 0, 4);
+  snapshot(r, "running", 4, 0);
+  play(r, 4, 10);
+  ck_assert_msg(!recorder_append(r, 1, &e), "%s", e.text);
+  recorder_free(r);
+  ck_assert(!file_read(path, &bytes, &size, &e));
+  write_text(path, bytes, size - SEAL_BYTES);
+  memory_free(bytes);
+  ck_assert_msg(!note_accept(path, "a test", &e), "%s", e.text);
+  ck_assert_msg(!recorder_resume(&r, path, config, &facts, 10, &e), "%s", e.text);
+  declare(r);
+  snapshot(r, "finished", 10, 1);
+  recorder_free(r);
+  ck_assert_msg(!run_open(&f, path, &e) && !run_events(f, &event, &count, &e), "%s", e.text);
+  ck_assert_int_eq(count, 3);
+  for (int i = 0; i < 3; i++) ck_assert_int_eq(event[i].step, want[i]);
+  memory_free(event);
+  run_close(f);
 }
 END_TEST
 
@@ -981,6 +1062,14 @@ static int is_there(const char *run, long step)
   return !access(path, F_OK);
 }
 
+static int tries;
+
+static int count_tries(const char *line)
+{
+  tries += strstr(line, "trying the one before") != NULL;
+  return 0;
+}
+
 START_TEST(two_generations_are_kept)
 {
   const char *run = at("two.h5"), *all = at("all.h5");
@@ -1004,7 +1093,10 @@ START_TEST(two_generations_are_kept)
   checkpoint_free(&got);
   checkpoint_path(path, run, 3);
   ck_assert(!truncate(path, 1000));
+  messages_to(count_tries);
   ck_assert_int_eq(checkpoint_latest(run, &got, &e), STATUS_FAIL);
+  messages_to(NULL);
+  ck_assert_int_eq(tries, 1); /* none is before the older of the two */
   ck_assert_msg(strstr(e.text, "step-0000000") && strstr(e.text, "no checkpoint of"), "%s", e.text);
   ck_assert(!checkpoint_remove_all(all, &e) && !is_there(all, 4));
 }
@@ -1279,8 +1371,10 @@ int main(void)
   tcase_add_loop_test(store, everything_comes_back, 0, 5 * WAYS);
   tcase_add_loop_test(store, the_last_step_comes_back, 0, WAYS);
   tcase_add_loop_test(store, parameters_come_back, 0, WAYS);
+  tcase_add_test(store, settings_beyond_integers);
   tcase_add_test(store, other_readers_find_their_way);
   tcase_add_test(store, live_rows_have_the_largest);
+  tcase_add_test(store, live_rows_take_a_late_validation);
   tcase_add_loop_test(store, persistence_of_a_sign, 0, WAYS);
   tcase_add_loop_test(store, what_updates_add_is_summed, 0, WAYS);
   tcase_add_loop_test(store, what_is_not_put_is_nan, 0, WAYS);
@@ -1290,6 +1384,7 @@ int main(void)
   tcase_add_test(store, any_interruption_gives_the_same_record);
   tcase_add_test(store, same_run_sees_a_difference);
   tcase_add_test(store, missing_rows_are_refused);
+  tcase_add_test(store, accepted_edit_keeps_the_journal);
   tcase_add_test(store, another_journal_is_noticed);
   tcase_add_test(store, second_writer_is_refused);
   tcase_add_test(store, existing_run_is_kept);
