@@ -138,10 +138,34 @@ function groups() {
 const known = {adam: "#D55E00", adamclip: "#E69F00", muon: "#0072B2", muonclip: "#56B4E9"}
 const spare = ["#009E73", "#CC79A7", "ink", "#8C6D31", "#7A5195", "#6B8E23", "#A0A0A0", "#00A5B5", "#B22222", "#4B4BC8", "#1B5E20", "#F06292",
   "#5D4037", "#9E9D24", "#37474F", "#FF8A65"]
-function paint(all, by) {
-  const used = new Map()
-  let spares = 0
+const ramp = ["#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5EC962", "#ADDC30"]
+const mixed = (a, b, t) => "#" + [1, 3, 5].map(i => [a, b].map(x => parseInt(x.slice(i, i + 2), 16)))
+  .map(([x, y]) => Math.round(x + t * (y - x)).toString(16).padStart(2, "0")).join("")
+const dark = () => matchMedia("(prefers-color-scheme: dark)").matches
+function onRamp(t) { // the darkest third is left out on dark paper
+  const x = (dark() ? 1 / 3 + t * 2 / 3 : t) * (ramp.length - 1), i = Math.min(Math.floor(x), ramp.length - 2)
+  return mixed(ramp[i], ramp[i + 1], x - i)
+}
+/* Groups that differ in one number alone ("lr=0.01") have a place in its sequence, 0 to 1, where there are three or more of them. */
+function shades(all, by) {
   for (const g of all) {
+    const found = by === "none" ? null : /^ ?([^ =]+)=(\S+)$/.exec(by === "seeds" ? g.label.slice(g.kind.length) : g.label)
+    g.number = found && Number.isFinite(Number(found[2])) ? {of: (by === "seeds" ? g.kind : "") + " " + found[1], value: Number(found[2])} : null
+  }
+  for (const g of all) {
+    const alike = all.filter(o => g.number && o.number && o.number.of === g.number.of)
+    g.shade = alike.length < 3 ? NaN : alike.filter(o => o.number.value < g.number.value).length / (alike.length - 1)
+  }
+}
+function paint(all, by) {
+  const used = new Map(), first = new Map(), oneKind = all.length > 1 && all.every(g => g.kind === all[0].kind && g.label !== g.kind)
+  let spares = 0
+  shades(all, by)
+  for (const g of all) {
+    g.dash = []
+    if (!Number.isNaN(g.shade) && (oneKind || by !== "seeds")) { g.colour = onRamp(g.shade); continue }
+    const base = first.get(g.kind)
+    if (!Number.isNaN(g.shade) && base && base[0] === "#") { g.colour = mixed(base, dark() ? "#000000" : "#FFFFFF", 0.55 * g.shade); continue }
     let colour = by !== "none" && known[g.kind]
     if (!colour || used.has(colour)) while (used.has(colour = spare[spares % spare.length]) && spares++ < 2 * spare.length);
     const times = used.get(colour) || 0
@@ -149,6 +173,7 @@ function paint(all, by) {
     if (colour === spare[spares % spare.length]) spares++
     g.colour = colour
     g.dash = dashes[times % dashes.length]
+    if (!base) first.set(g.kind, colour)
   }
 }
 function cell(row, text, name) {

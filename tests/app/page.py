@@ -215,6 +215,18 @@ check(other.returncode == 1 and "port" in other.stderr and not other.stdout, f"a
 other = maxlogit("serve", runs, "--address=here")
 check(other.returncode == 2 and "IPv4" in other.stderr, f"no address: {other.stderr}")
 
+# runs that differ in their rate alone, as the figure draws them
+class sequence:
+    group_labels = [f"muon lr={rate}" for rate in ("0.01", "0.02", "0.04")]
+    svg = ""
+for label in sequence.group_labels:
+    rate = label.split("=")[1]
+    maxlogit("run", "-q", "model.width=8", "model.layers=1", "model.heads=2", "model.context=8", "train.batch=1", "train.steps=4",
+             "train.val_every=0", f"train.lr={rate}", f"record.path={folder}/sequence/{rate}.h5")
+made = maxlogit("plot", folder + "/sequence", "-o", folder + "/sequence")
+check(made.returncode == 0, "plot: " + made.stderr)
+sequence.svg = open(folder + "/sequence/logits.svg").read()
+
 # --- in a browser ------------------------------------------------------------------------------------------------------
 def drawn(b):  # colours on the canvas of the curves, but that of the paper
     return b.value("""(() => { const c = document.getElementById("curves"), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data
@@ -231,6 +243,11 @@ def look(b, url, what):
         check(word in text, f"{what}: no '{word}'")
     colours = drawn(b)
     check("0,114,178" in colours and "86,180,233" in colours, f"{what}: the curves' colours are not drawn")
+    # groups that differ in one number have the colours of the figures
+    labels = sequence.group_labels
+    painted = b.value("(() => { const all = " + json.dumps([{"label": x, "kind": "muon"} for x in labels]) + "; paint(all, 'seeds'); return all.map(g => g.colour) })()")
+    inks = {"rgb(%3d,%4d,%4d)" % tuple(int(x[i:i + 2], 16) for i in (1, 3, 5)) for x in painted}
+    check(len(inks) == 3 and all(x in sequence.svg for x in inks), f"{what}: a sequence is painted {painted}")
     # the axes and the threshold say what they are
     words = b.value("""(() => { const own = CanvasRenderingContext2D.prototype.fillText, words = []
       CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { words.push(text); return own.call(this, text, ...at) }
