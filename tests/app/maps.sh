@@ -28,6 +28,11 @@ paste -d' ' "$dir/cells" "$dir/groups" | awk '{ if ($1 != $7 || $2 != $8 || $3 !
   grep -c "^array \(x_value\[2\] = \['0.003', '0.01'\]\|y_value\[2\] = \['0', '1'\]\)" | grep -qx 2 || fail "an axis in the order of the groups"
 "$program" plot --script "$dir/runs" --x train.lr --y optimizer --of val --where state=finished --by data | grep -q "^array y_value\[2\] = \['adam', 'muon'\]" ||
   fail "a map over names"
+# an axis that is a part of the kind: one panel; labels of any width stand apart
+"$program" plot -t "$dir/runs" --x train.lr --y optimizer --of peak > "$dir/out" 2> "$dir/err" || fail "--y optimizer: $(cat "$dir/err")"
+test "$(grep -c '^ *0.003  *0.01  *1e+25' "$dir/out")" = 1 && grep -q '^muon  *[0-9.]*  *[0-9.]* *$' "$dir/out" || fail "--y optimizer: $(cat "$dir/out")"
+"$program" plot -t "$dir/runs" --x optimizer --y date --of peak > "$dir/out" 2> "$dir/err" || fail "--y date: $(cat "$dir/err")"
+grep -q '^20[0-9-]*T[0-9:]*Z  *[0-9.]' "$dir/out" || fail "labels touch: $(cat "$dir/out")"
 "$program" plot -t "$dir/runs" --x train.lr --y train.weight_decay --of peak > "$dir/out" 2> "$dir/err" && grep -q 'peak over train.lr and train.weight_decay' "$dir/out" ||
   fail "map -t: $(cat "$dir/err")"
 

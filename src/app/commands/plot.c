@@ -311,13 +311,23 @@ static int check_axes(const struct options *r, struct error *error)
   return STATUS_OK;
 }
 
+/* What separates curves or panels: the kind, unless an axis is a part of it. */
+static const char *kinds_of(const struct options *r)
+{
+  static const char *const parts[] = {"kind", "preset", "optimizer", "stabilizers"};
+  if (r->chosen.selection.by) return r->chosen.selection.by;
+  for (size_t i = 0; r->x && i < sizeof parts / sizeof *parts; i++)
+    if (!strcmp(r->x, parts[i]) || (r->of && !strcmp(r->y, parts[i]))) return "data";
+  return "kind";
+}
+
 static int draw_set(struct options *r, struct error *error)
 {
   struct selection *selection = &r->chosen.selection;
   struct buffer by = {0};
   struct runset set;
   int status = STATUS_OK;
-  const char *kinds = selection->by ? selection->by : "kind";
+  const char *kinds = kinds_of(r);
   for (int i = 0; i < r->series.count && !status; i++)
     status = curve_read(&r->curve[i], r->series.word[i], error);
   if (r->scatter) {

@@ -157,25 +157,37 @@ static int map_data(FILE *f, const struct figure_request *r, struct error *error
   return status;
 }
 
+/* Columns that the texts of an axis take, and two between them; at least 10, for a number. */
+static int widest(const struct text_page *t, const char *texts, int count)
+{
+  int width = 10;
+  for (int i = 0; i < count; i++) {
+    const char *text = script_text(t->values, texts, i);
+    const int letters = text_letters(text, strlen(text)) + 2;
+    if (letters > width) width = letters;
+  }
+  return width;
+}
+
 /* A table: a column a value of x, a line a value of y, the largest on top. */
 static void text_cells(struct text_page *t, int panel)
 {
-  enum { EACH = 10, MARGIN = 10 };
   const struct script_block b = script_block(t->values, "cells", panel);
   const int wide = (int)script_number(t->values, "x_values", 0),
             high = (int)script_number(t->values, "y_values", 0);
-  const int fit = (t->columns - MARGIN) / EACH, shown = wide < fit ? wide : fit;
+  const int margin = widest(t, "y_value", high), each = widest(t, "x_value", wide);
+  const int fit = (t->columns - margin) / each, shown = wide < fit ? wide : fit;
   struct chart_page page;
   chart_page_new(&page, t->columns, high + 1, t->utf8);
   for (int y = 0; y < high; y++) chart_text(&page, 0, high - 1 - y, 0, script_text(t->values, "y_value", y));
   for (int x = 0; x < shown; x++)
-    chart_text(&page, MARGIN + x * EACH, high, 0, script_text(t->values, "x_value", x));
+    chart_text(&page, margin + x * each, high, 0, script_text(t->values, "x_value", x));
   for (long r = 0; r < b.rows; r++) {
     const double *cell = b.value + r * b.columns;
     char text[48];
     if (cell[0] >= shown) continue;
     snprintf(text, sizeof text, cell[4] > 0 ? "%.4g %.0fx" : "%.4g", cell[2], cell[4]);
-    chart_text(&page, MARGIN + (int)cell[0] * EACH, high - 1 - (int)cell[1], 0, isnan(cell[2]) ? "x" : text);
+    chart_text(&page, margin + (int)cell[0] * each, high - 1 - (int)cell[1], 0, isnan(cell[2]) ? "x" : text);
   }
   chart_page_end(&t->out, &page, 0);
   if (shown < wide)
