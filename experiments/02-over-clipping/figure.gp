@@ -29,7 +29,7 @@ down(y) = 10.0**floor(log10(y)); up(y) = 10.0**ceil(log10(y))
 
 set multiplot
 set label 100 "{/:Bold One clip factor per layer starves heads; one per head does not}" at screen 0.03,0.965 font ",17" tc rgb ink
-set label 101 "Line: one head of layer 1 of 2, the same colour in all panels; 8 heads, width 128, MuonClip, {/Symbol t} = 10, lr 0.03, weight decay 0.1, seed 1." \
+set label 101 "Line: one head of layer 1 of 2, the same color in all panels; 8 heads, width 128, MuonClip, {/Symbol t} = 10, lr 0.03, weight decay 0.1, seed 1." \
     at screen 0.03,0.927 font ",12" tc rgb soft
 set logscale y; set mytics 10
 eval axis_of_steps(last_step, 1)

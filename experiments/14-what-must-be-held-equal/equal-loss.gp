@@ -14,9 +14,9 @@ digits(z) = z >= 100 ? sprintf("%.0f", z) : z >= 10 ? sprintf("%.1f", z) : sprin
 dark(z) = z > 0 && abs(log(z) / log(2)) > 1.7
 set multiplot
 set label 100 "{/:Bold At the same validation loss the rates decide whose max logit is the higher}" at screen 0.03,0.95 font ",17" tc rgb ink
-set label 101 "Muon's over Adam's, either run asked where its loss first is so low. Median over ".seeds_are.". Coloured: its 95 % interval does not hold 1" \
+set label 101 "Muon's over Adam's, each run at the step where its loss first is so low. Median over ".seeds_are.". Colored: its 95 % interval excludes 1" \
     at screen 0.03,0.895 font ",11" tc rgb soft
-set label 102 "(blue: Muon's is the higher). Hatched: it does, undecided. Empty: fewer than six pairs get there. 2 layers, 4 heads, width 64, context 32, built-in chain." \
+set label 102 "(blue: Muon's is the higher). Hatched: undecided. Empty: fewer than six pairs get there. 2 layers, 4 heads, width 64, context 32, built-in chain." \
     at screen 0.03,0.855 font ",11" tc rgb soft
 unset grid
 set border 15 lw 0.8

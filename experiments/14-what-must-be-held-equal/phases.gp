@@ -18,7 +18,7 @@ top(r) = 0.875 - 0.29 * (r - 1)
 tall = 0.235
 set multiplot
 set label 100 "{/:Bold Max logit of Muon over Adam's, by what is held equal}" at screen 0.03,0.975 font ",17" tc rgb ink
-set label 101 sprintf("Geometric mean over %s. Coloured: the 95 %% interval does not hold 1 (blue: Muon's is the higher, orange: Adam's). Hatched: it does, undecided.", seeds_are) \
+set label 101 sprintf("Geometric mean over %s. Colored: the 95 %% interval excludes 1 (blue: Muon's is the higher, orange: Adam's). Hatched: undecided.", seeds_are) \
     at screen 0.03,0.947 font ",11" tc rgb soft
 set label 102 "Black line: between decided cells, where one passes the other; ×: a run of every pair diverged. 2 layers, 4 heads, width 64, context 32." \
     at screen 0.03,0.928 font ",11" tc rgb soft
