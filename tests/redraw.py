@@ -89,6 +89,7 @@ class Run:
             f["series"].visititems(lambda n, o: self.take(f, n, o))
             self.events = [text(e["kind"]) for e in f["events"]] if "events" in f else []
             self.state, self.last_step = text(f["status"].attrs["state"]), int(f["status"].attrs["last_step"])
+            self.clips = [e for e in f["events"] if text(e["kind"]) == "clip"] if "events" in f else []
             self.floor = float(f.attrs.get("loss_floor", NAN))
             self.id = text(f.attrs["id"])
         self.seed = int(self.p.get("train.seed", 0))
@@ -996,15 +997,18 @@ DEAD_SHARE = 0.1
 
 def deaths_of(run):
     """Step, max logit there, and panel from 1, of every fall of a head below a tenth of its first value: by its max
-    logit and by the norms of its query and key weights. It may fall again once it was twice as high."""
+    logit, unless it was clipped, and by the norms of its query and key weights. It may fall again once it was twice as high."""
     at, maxima = run.rows("attn/max_logit")
     found = []
     for name in ("attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm"):
         steps, x = run.rows(name)
         for head, column in enumerate(x.T):
+    clipped = {(int(e["layer"]), int(e["head"])) for e in run.clips}
             fallen = not (math.isfinite(column[0]) and column[0] > 0) if len(column) else True
             may_rise = not fallen
             for step, value in zip(steps[1:], column[1:]):
+            if name == "attn/max_logit" and divmod(head, run.series[name].shape[2]) in clipped:
+                continue
                 if not fallen and value < DEAD_SHARE * column[0] and math.isfinite(value):
                     fallen = True
                     row = min(int(np.searchsorted(at, step)), len(at) - 1)
