@@ -167,6 +167,7 @@ printf 'step,loss\n0,1\n1,1\n' > none.csv; "$program" import none.csv -o none.h5
 show --dead dead.h5 | awk '!/^#/ { print $4, $1 * 2 + $2 + 1 }' | sort > wanted
 "$program" plot --script --figure=heads dead.h5 2> /dev/null > script
 awk '/^\$deaths/ { on = 1; next } /^EOD/ { on = 0 } on { print $1, $3 }' script | sort | cmp -s - wanted || fail "deaths in the figure: $(cat wanted; grep -A5 '^.deaths' script)"
+grep -q "^array kind\[1\] = \['dead'\]" script || fail "a run without options has not the name of its file: $(grep '^array kind' script)"
 grep -q '^1 0.99 2 1$' script || fail "the height of a death: $(grep -A5 '^.deaths' script)"
 LC_ALL=C COLUMNS=60 "$program" plot -t --figure=heads dead.h5 2> err > out && grep -q 'x: a head died' out || fail "deaths in the terminal: $(cat err out)"
 show --dead none.h5 | grep -q 'no series by head' || fail "no series of heads"
