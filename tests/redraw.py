@@ -1058,7 +1058,7 @@ def logits(groups, reduce):
 def heatmap(groups):
     def expected(labels):
         order = [groups[label] for label in labels]
-        blocks, shown, everything, last = [], [], [], 0
+        blocks, shown, started, everything, last = [], [], [], [], 0
         for g in order:
             steps, x = drawn(g)[0].rows("attn/max_logit")
             columns, block = min(240, len(steps)), []
@@ -1074,10 +1074,11 @@ def heatmap(groups):
             blocks.append(block)
             last = max(last, steps[-1])
         low, high = extent(shown)
+                        started += [m] * (b == 0)
         p = order[0][0].p
         layers, heads = int(p["model.layers"]), int(p["model.heads"])
         return {
-            "low": max(low, high * 1e-4),
+            "low": max(low, min([high * 1e-4] + started)),
             "high": high,
             "all_low": extent(everything)[0],
             "all_high": extent(everything)[1],

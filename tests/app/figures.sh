@@ -53,6 +53,19 @@ small_run exploded preset=adam train.lr=100 train.warmup=0 train.on_nonfinite=co
 "$program" plot --script --figure=loss "$dir/exploded.h5" > "$dir/script"
 awk '/^log_y/ { log_y = $3 } /^low/ { low = $3 } /^high/ { high = $3 } /^\$train/ { on = 1 } /^EOD/ { on = 0 }
   on && /^[0-9]/ && $3 ~ /^[0-9]/ { if (!n++) first = $3; if ($3 + 0 > most) most = $3 + 0 } END { exit !(log_y == 1 && first < 10 && first >= low && most > 1e6 && most <= high) }' "$dir/script" || fail "a loss that explodes: $(grep -E '^(low|high|log_y)' "$dir/script")"
+# ... and of its max logits on the color scale, whose numbers end inside the picture
+"$program" plot --script --figure=heatmap "$dir/exploded.h5" > "$dir/script"
+awk '/^low/ { low = $3 } /^high/ { high = $3 } /^\$data/ { on = 1 } /^EOD/ { on = 0 } on && NF == 3 && n < 4 { n++; if (!start || $3 < start) start = $3 }
+  END { exit !(n == 4 && low > 0 && low <= start && high > 1e9 * low) }' "$dir/script" || fail "colors of an explosion: $(grep -E '^(low|high)' "$dir/script")"
+"$program" plot --figure=heatmap --format=svg --size=3.3in "$dir/exploded.h5" -o "$dir/cut" > /dev/null
+grep -q 'Color: largest' "$dir/cut/heatmap.svg" || fail "colors have no note"
+inside() { # SVG PATTERN: texts that match begin so far from the right edge that they end before it; 7 pixels a letter
+  awk -v text="$2" '/viewBox=/ && !wide { sub(/.*viewBox="[0-9.]+ [0-9.]+ /, ""); wide = $0 + 0 }
+    /<g transform="translate\(/ { middle = /text-anchor="middle"/; sub(/.*translate\(/, ""); x = $0 + 0 }
+    /<tspan/ { gsub(/<[^>]*>/, ""); gsub(/^[ \t]+|[ \t]+$/, ""); if ($0 ~ text) { n++; if (x + 7 * length($0) / (1 + middle) > wide) bad = 1 } }
+    END { exit !n || bad }' "$1"
+}
+inside "$dir/cut/heatmap.svg" '^[0-9.]+e\+' || fail "numbers of the color scale are cut"
 rm "$dir/exploded.h5"
 # shares stay between 0 and 1, their intervals too
 "$program" plot --script "$dir"/*-[12].h5 --x train.warmup --y attn/max_logit:all:over=1.5 > "$dir/script" 2> "$dir/err" || fail "a share: $(cat "$dir/err")"
