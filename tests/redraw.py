@@ -1133,6 +1133,10 @@ def loss(groups):
         if log_y:  # all of them count
             low, high, all_low, all_high = axis_of(whole, True)
         values.update(low=low, high=high, all_low=all_low, all_high=all_high, log_y=float(log_y))
+        starts = [mean for counts, mean, *_ in whole if counts]
+        length = lambda x: np.subtract(*extent(list(x) + [floor])[::-1])  # noqa: E731
+        if not log_y and length(starts) <= 2 * length(means):  # the start takes half of it at most
+            low, high, all_low, all_high = axis_of(whole, more=[floor])
         values.update(loss_floor=floor, last_of_all=max(ends))
         low, high, final_all_low, final_all_high = axis_of(ends_of)
         rows = max(len(r.rows("loss")[0]) for r in runs)
