@@ -174,12 +174,12 @@ show --dead none.h5 | grep -q 'no series by head' || fail "no series of heads"
 fi
 show --dead ok.h5 > out
 has '^ok.h5: no head died: none fell below 0.1 of its start in 3 series$' "no dead head"
-"$program" show --why --dead ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --dead"
 # a max logit that clips lower is not a death; the norms still count
 run tamed preset=muonclip qk_clip.tau=10 train.plant=0:1:30 record.spectra_every=10
 "$program" export tamed.h5 attn/max_logit | awk '!/^#/ { if (!n++) start = $3; last = $3 } END { exit !(last < start / 10) }' || fail "no clip lowers a max logit"
 show --dead tamed.h5 > out
 hasnt '^0 1 attn/max_logit' "a clipped head"
 has '^0 1 head_q/frobenius_norm 10 ' "the norms of a clipped head"
+"$program" show --why --dead ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --dead"
 "$program" show --why --of loss ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --of"
 finish
