@@ -1,6 +1,6 @@
 # bar.gp - the numbers beside a colour bar: its ends always, and what is round between them
 # In: bar_low, bar_high, the ends; bar_linear (1: linear in any case); bar_free, what share of the bar beside each end
-# a number takes. The scale is logarithmic from half a decade on:
+# a number takes. Out: bar_letters, of the longer number of the ends. The scale is logarithmic from half a decade on:
 # below, colours of a logarithm would hardly differ from linear ones, and there are few round numbers.
 bar_log = !bar_linear && bar_low > 0 && bar_high / bar_low >= 10**0.5
 if (bar_log) { set logscale cb } else { unset logscale cb }
@@ -13,10 +13,13 @@ bar_place(v) = bar_log ? log10(v / bar_low) / log10(bar_high / bar_low) : (v - b
 set cbtics ()
 # "≤" and "≥": values beyond the end have its colour
 if (!exists("bar_below")) { bar_below = 0; bar_above = 0 }
-set cbtics add ((bar_below ? "≤ " : "").bar_text(bar_low) bar_low)
-if (bar_high > bar_low) { set cbtics add ((bar_above ? "≥ " : "").bar_text(bar_high) bar_high) }
+bar_first = (bar_below ? "≤ " : "").bar_text(bar_low); bar_last = (bar_above ? "≥ " : "").bar_text(bar_high)
+bar_letters = strlen(bar_first) > strlen(bar_last) ? strlen(bar_first) : strlen(bar_last)
+set cbtics add (bar_first bar_low)
+if (bar_high > bar_low) { set cbtics add (bar_last bar_high) }
 if (bar_log) {
-  do for [e=floor(log10(bar_low)):ceil(log10(bar_high))] { do for [t in tics_of(log10(bar_high / bar_low))] {
+  bar_each = ceil(clamp(1.6 * bar_free * log10(bar_high / bar_low), 1, 100))   # of many decades every so many
+  do for [e=floor(log10(bar_low)):ceil(log10(bar_high))] { do for [t in (e % bar_each == 0 ? tics_of(log10(bar_high / bar_low)) : "")] {
     v = t * 10.0**e                                 # not over the numbers of the ends
     if (bar_place(v) > bar_free && bar_place(v) < 1 - bar_free) { set cbtics add (sprintf("%g", v) v) }
   } }

@@ -7,7 +7,7 @@ body = 48; legend = 0
 do for [g=1:groups] { body = body + strip(g) + 96 }
 load plots."/style.gp"
 subtitle = "Bound: for any input and any two positions, before any cap. ". \
-    "Form: of the rows as they are stored. Colours: by panel."
+    "Form: of the rows as they are stored. Colors: by panel."
 load plots."/page.gp"
 unset grid
 set yrange [*:*] reverse

@@ -9,7 +9,7 @@ room = high > low ? 0.06 * (high - low) : ratio ? log(1.1) : 1
 bottom = low - room; top_y = high + room
 back(y) = ratio ? exp(y) : y                         # from the scale of low and high to the axis
 body = narrow ? 360 : 510; legend = narrow && groups > 1
-subtitle = sprintf("%s over pairs of equal seed (%s)%s; grey line: no difference.%s", \
+subtitle = sprintf("%s over pairs of equal seed (%s)%s; gray line: no difference.%s", \
     ratio ? "Line: geometric mean" : "Line: mean", \
     least_seeds == most_seeds ? sprintf("n = %d", most_seeds) : sprintf("n = %d to %d", least_seeds, most_seeds), \
     most_seeds > 1 ? "; band: 95 % interval (Student's t)" : "", cut_text(bottom, top_y))
@@ -20,11 +20,12 @@ set yrange [y_low:y_high]
 set xrange [0:last_of_all]
 set format x "%g"; set format y "%g"
 
-set lmargin at screen x_of(105); set rmargin at screen groups > 1 ? edge_beside(0.86) : narrow ? 1 - 14.0 / width : 0.92
+y_label = wrapped(y_name, int((body - 68) / (narrow ? 8.6 : 10)))
+set lmargin at screen x_of(105 + room_of_label(y_label)); set rmargin at screen edge_beside(0.86)
 set bmargin at screen y_of(height - 68); set tmargin at screen y_of(top)
 eval axis_of_steps(last_of_all, 1)
 set xlabel "training step" offset 0,0.2
-set ylabel y_name offset 0.4,0 noenhanced
+set ylabel y_label offset offset_of(y_label),0 noenhanced
 if (ratio > 0 && (top_y - bottom) / log(10) < 3.5) {
   set ytics ()
   fine = (top_y - bottom) / log(10) < 0.5 ? "1 1.1 1.2 1.3 1.5 1.7 2 2.5 3 4 5 6 7 8 9" : tics_of((top_y - bottom) / log(10))

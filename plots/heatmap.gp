@@ -7,13 +7,12 @@ width = 1100
 load plots."/style.gp"
 body = 38 + groups * (strip + 36); legend = 0
 is_cut = all_low < low || all_high > high
-subtitle = sprintf("Colour: largest logit of a head%s; one seed of each group; white lines part layers%s.%s", \
+subtitle = sprintf("Color: largest logit of a head%s; one seed of each group; white lines part layers%s.%s", \
     bin_steps > 1 ? sprintf(" within %d steps", bin_steps) : " at each step", \
     heads_all > heads * layers ? sprintf(", from %d on MTP modules", layers) : "", \
     is_cut ? " ≤ and ≥: beyond the end of the scale, too." : "")
 load plots."/page.gp"
 if (page_height > 0) { strip = (body - 38.0) / groups - 36 }
-right = width - (narrow ? 92 : 110)
 unset grid
 set xrange [0:last_of_all]
 set yrange [heads_all-0.5:-0.5]                     # head 0 on top
@@ -25,6 +24,7 @@ set cbtics font ",11" scale 0.4
 bar = clamp(body - 76.0, 60, 480)                # pixels
 bar_low = low; bar_high = high; bar_linear = 0; bar_below = all_low < low; bar_above = all_high > high; bar_free = 14.0 / bar
 load plots."/bar.gp"
+right = width - clamp(52 + 9.4 * bar_letters, narrow ? 92 : 110, 190)   # its numbers are beside it
 set lmargin at screen x_of(82); set rmargin at screen x_of(right)
 set ytics font ",11"; set xtics font ",11"
 set ytics (0)

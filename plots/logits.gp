@@ -25,7 +25,7 @@ if (top_y - bottom < 3.5) {                        # few decades: more, and as p
   } }
 }
 eval axis_of_steps(last_of_all, 1)
-set xlabel "training step" offset 0,0.4
+set xlabel "training step" offset 0,0.4; set format x "%g"
 set ylabel narrow ? "max logit  (log scale)" : "max logit, largest head  (softmax input, log scale)" offset 0.6,0
 ends = groups
 if (tau == tau && log10(tau) > bottom && log10(tau) < top_y) {

@@ -10,7 +10,8 @@ log_y = int(log_y)
 if (log_y) { y_low = low / 1.1; y_high = high * 1.1 } \
 else { room = 0.07 * (high - low) + 1e-3 * abs(high) + 1e-9; y_low = low - room; y_high = high + room }
 if (has_val) {
-  room = 0.08 * (final_high - final_low) + 1e-3 * abs(final_high) + 1e-9
+  room = final_high > final_low ? 0.08 * (final_high - final_low) + 1e-3 * abs(final_high) : 0.1 * abs(final_high)
+  room = room + 1e-9                                 # one value alone is no change to be enlarged
   final_least = final_low - room; final_most = final_high + room
 } else { final_least = -1e300; final_most = 1e300; final_all_low = 0.0; final_all_high = 0.0 }
 is_cut = all_low < y_low || all_high > y_high || final_all_low < final_least || final_all_high > final_most
@@ -26,15 +27,16 @@ set xrange [0:last_of_all]
 if (log_y) { set logscale y; set format y high / low > 3000 ? decades_format : "%g" }
 
 set multiplot
-set xlabel "training step" offset 0,0.4
+set xlabel "training step" offset 0,0.4; set format x "%g"
 set yrange [y_low:y_high]
 eval axis_of_steps(last_of_all, 1)
 inside(y) = clamp(y, y_low, y_high)
+if (narrow) { set ytics font ",11"; if (!log_y) { set ytics tic_step(y_high - y_low) } }     # flat panels
 
 # columns of panels, or rows of a narrow page: A and B share an axis, C has its own and the names at its right
 edge = width * edge_beside(has_val ? 0.88 : 0.86)
-left = 93; small = narrow ? width - left - 16 : 130       # width of C
-wide = narrow ? width - left - 16 : (edge - small - 105 - 31 - left) / 2.0
+left = 93; small = narrow ? width - left - edge_room : 130       # width of C
+wide = narrow ? width - left - edge_room : (edge - small - 105 - 31 - left) / 2.0
 if (!has_val) { wide = edge - left }
 right_of_a = left + wide
 set lmargin at screen x_of(left); set rmargin at screen x_of(right_of_a)
@@ -74,6 +76,7 @@ if (has_val) {
     unset ylabel
     set lmargin at screen x_of(right_of_a + 31); set rmargin at screen x_of(right_of_a + 31 + wide)
     set format y ""
+    eval no_zero(1)
   }
   set label 1 "validation" at graph 0,1 offset 0,0.7 font ",12" tc rgb "#444444"
   plot for [g=1:groups] $val index g-1 using 1:(foot($4, $5)):(inside($5)) with filledcurves fc rgb band(g) notitle, \
@@ -91,7 +94,8 @@ if (has_val) {
   unset xlabel; unset arrow 1
   unset xtics; unset logscale y
   set format y "%g"
-  set ytics font ",11"
+  set ytics autofreq font ",11"
+  if (narrow) { set ytics tic_step(final_most - final_least) }
   set yrange [final_least:final_most]
   set xrange [0.4:groups+0.6]
   if (loss_floor == loss_floor && loss_floor > final_least && loss_floor < final_most) {

@@ -1,5 +1,5 @@
 # page.gp - head and paper: the heading, what is drawn, the settings; a legend where names have no place in the panels
-# In: width, body (pixels below the head), subtitle; heading, about; legend (1: wanted). Out: height, top (pixels of the
+# In: width, body (pixels below the head), subtitle; heading, about; legend (1: wanted, 2: with discs, not lines). Out: height, top (pixels of the
 # head), x_of and y_of (pixels from the left and top edge), labels 100 to 139 and arrows 150+ (for head_off.gp).
 if (!exists("heading")) { heading = "" }
 if (!exists("about")) { about = "" }
@@ -28,7 +28,7 @@ if (legend) {
   array legend_x[groups]; array legend_y[groups]
   at_x = 30; top = top + 24
   do for [g=1:groups] {
-    wide = 62 + 8.8 * strlen(name(g))
+    wide = 62 + 9.8 * strlen(name(g))
     if (at_x > 30 && at_x + wide > width + 16) { at_x = 30; top = top + 22 }
     legend_x[g] = at_x; legend_y[g] = top - 8
     at_x = at_x + wide
@@ -52,7 +52,8 @@ do for [i=1:head_lines] {
       tc rgb (head_size[i] ? ink : soft) noenhanced
 }
 if (legend) { do for [g=1:groups] {
+  if (legend > 1) { set object 150+g circle at screen x_of(legend_x[g]+22),y_of(legend_y[g]) size screen 5.0 / width fs solid fc rgb colour[g] } else {
   set arrow 150+g from screen x_of(legend_x[g]),y_of(legend_y[g]) to screen x_of(legend_x[g]+30),y_of(legend_y[g]) \
-      nohead lw 2.2 dt dash(g) lc rgb colour[g]
+      nohead lw 2.2 dt dash(g) lc rgb colour[g] }
   set label 150+g name(g) at screen x_of(legend_x[g]+37),y_of(legend_y[g]) font ",12" tc rgb ink noenhanced
 } }

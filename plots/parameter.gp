@@ -30,10 +30,11 @@ load plots."/page.gp"
 
 not_reached(g) = times && last[g] != last[g] ? ", not reached" : ""
 do for [g=1:groups] { if (strlen(name(g).not_reached(g)) > longest) { longest = strlen(name(g).not_reached(g)) } }
-set lmargin at screen x_of(105); set rmargin at screen edge_beside(0.80)
+y_label = wrapped(y_name.(log_y ? "  (log scale)" : ""), int((body - 72) / (narrow ? 8.6 : 10)))
+set lmargin at screen x_of(105 + room_of_label(y_label)); set rmargin at screen edge_beside(0.80)
 set bmargin at screen y_of(height - 72); set tmargin at screen y_of(top)
 set xlabel x_name offset 0,0.2 noenhanced
-set ylabel y_name.(log_y ? "  (log scale)" : "") offset 0.4,0 noenhanced
+set ylabel y_label offset offset_of(y_label),0 noenhanced
 if (log_y > 0 && top_y - bottom < 3.5) {
   set ytics ()
   do for [e=-9:12] { do for [t in tics_of(top_y - bottom)] { set ytics add (sprintf("%g", t * 10.0**e) t * 10.0**e) } }
@@ -57,12 +58,12 @@ do for [i=1:crosses] {
   set label 100+10*i "×" at first beside(cross_x[i], cross_g[i]),graph 0.985 center tc rgb colour[int(cross_g[i])] \
       font ",15" noenhanced
 }
-plot for [g in dotted] $runs index int(g)-1 using (beside($1, int(g))):2 \
-         with points pt 6 ps 0.5 lc rgb colour[int(g)] notitle, \
-     for [g in drawn] $curves index int(g)-1 using (beside($1, int(g))):(inside($3)):(inside($4)):(inside($5)) \
+plot for [g in drawn] $curves index int(g)-1 using (beside($1, int(g))):(inside($3)):(inside($4)):(inside($5)) \
          with yerrorbars pt 7 ps 0 lw 1.4 lc rgb colour[int(g)] notitle, \
      for [g in drawn] $curves index int(g)-1 using (beside($1, int(g))):3 with linespoints lw 2 pt 7 ps 0.8 dt dash(int(g)) \
          lc rgb colour[int(g)] notitle, \
+     for [g in dotted] $runs index int(g)-1 using (beside($1, int(g))):2 \
+         with points pt 6 ps 0.9 lw 0.8 lc rgb colour[int(g)] notitle, \
      for [g in drawn] $curves index int(g)-1 using (beside($1, int(g))):($5 > y_high ? y_high : NaN) with points pt 9 ps 0.9 \
          lc rgb colour[int(g)] notitle, \
      for [g in drawn] $curves index int(g)-1 using (beside($1, int(g))):($4 < y_low ? y_low : NaN) with points pt 11 ps 0.9 \

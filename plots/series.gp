@@ -27,13 +27,15 @@ set xrange [0:last_of_all]
 set format x "%g"; set format y "%g"
 
 each = body * 1.0 / down
-left = 96; between = 96
+between = 96
+axis_label(p) = wrapped(panel_name[p].(log_y[p] > 0 ? "  (log scale)" : ""), int((each - 64) / (narrow ? 8.6 : 10)))
+left = 96 + (panels == 1 ? room_of_label(axis_label(1)) : 0)
 panel_width = across == 1 ? 0 : (width - left - 18.0 - between * (across - 1)) / across
 set multiplot
 do for [p=1:panels] {
   c = (p - 1) % across; r = (p - 1) / across
   set lmargin at screen x_of(left + (panel_width + between) * c)
-  set rmargin at screen across == 1 ? (legend ? 1 - 18.0 / width : edge_beside(0.86)) : x_of(left + (panel_width + between) * c + panel_width)
+  set rmargin at screen across == 1 ? (legend ? 1 - edge_room / width : edge_beside(0.86)) : x_of(left + (panel_width + between) * c + panel_width)
   set tmargin at screen y_of(top + each * r + (panels > 1 ? 26 : 0))
   set bmargin at screen y_of(top + each * (r + 1) - 64)
   set yrange [y_low[p]:y_high[p]]
@@ -49,8 +51,7 @@ do for [p=1:panels] {
   } else { unset logscale y; set format y "%g" }
   set xlabel x_name offset 0,0.3
   if (panels > 1) { set label 1 panel_name[p].(log_y[p] > 0 ? "  (log scale)" : "") at graph 0,1 offset -3,0.7 font ",12" tc rgb "#444444" noenhanced } \
-  else { set ylabel panel_name[p].(log_y[p] > 0 ? "  (log scale)" : "") offset 0.4,0 noenhanced \
-             font (strlen(panel_name[p]) * (narrow ? 9 : 10) > each - 60 ? ",11" : ",13") }
+  else { set ylabel axis_label(p) offset offset_of(axis_label(p)),0 noenhanced }
   if (!legend) {
     ends = groups; array end[ends]
     low_end = log_y[p] > 0 ? log10(y_low[p]) : y_low[p]; high_end = log_y[p] > 0 ? log10(y_high[p]) : y_high[p]

@@ -110,7 +110,10 @@ cut_text(low_, high_) = all_low < low_ || all_high > high_ ? marks_text : ""
 # the longest name, and the right edge (screen) that leaves room for it beside the curves
 longest = 0
 do for [g=1:groups] { if (strlen(name(g)) > longest) { longest = strlen(name(g)) } }
-edge_beside(most) = narrow ? 1 - 14.0 / width : clamp(1 - (44 + 9.2 * longest) / width, 0.6, most)
+# Half of the last number of an axis of steps stands beyond its end.
+edge_room = exists("last_of_all") ? 4 + 5.6 * strlen(sprintf("%g", last_of_all)) : 14
+edge_room = edge_room < 14 ? 14 : edge_room
+edge_beside(most) = narrow ? 1 - edge_room / width : clamp(1 - (44 + 9.2 * longest) / width, 0.6, most)
 
 # "3 seeds", or "2 to 3 seeds" where groups differ
 if (!exists("one_is")) one_is = "seed"
@@ -135,11 +138,22 @@ set palette defined (0 "#440154", 1 "#482777", 2 "#3f4a8a", 3 "#31678e", 4 "#268
 # the step between tics of a linear axis of this length: two to five of them, whose numbers keep apart
 power_below(x) = 10.0**floor(log10(x))
 tic_step(length) = power_below(length) * (length / power_below(length) < 2 ? 0.5 : length / power_below(length) < 5 ? 1 : 2)
-# and of an axis of training steps from 0: at most ten tics, none beside its end
-tic_of_steps(length) = length < 10 ? 1 : power_below(length / 2.0) * (length / power_below(length / 2.0) > 5 ? 2 : 1)
+# a label of an axis that is longer than the axis has two lines
+wrapped(label, most) = strlen(label) <= most ? label : strstrt(label, ", ") > 0 ? \
+    label[1:strstrt(label, ", ")]."\n".label[strstrt(label, ", ")+2:*] : strstrt(label, "  (") > 0 ? \
+    label[1:strstrt(label, "  (")-1]."\n".label[strstrt(label, "  (")+2:*] : label
+room_of_label(label) = strstrt(label, "\n") > 0 ? 20 : 0      # beside the axis, in pixels
+offset_of(label) = strstrt(label, "\n") > 0 ? -0.8 : 0.4
+# and of an axis of training steps from 0: at most ten tics, none beside its end; a step that ends there where one is near
+ends_near(length, step) = ceil(length * 1.0 / step) * step - length <= 0.02 * length
+step_among(length, a, b, c) = ends_near(length, a) ? a : length >= 3 * b && ends_near(length, b) ? b : \
+    length >= 3 * c && ends_near(length, c) ? c : a
+half_way(p) = p < 10 ? 5 * p : 2.5 * p                # whole steps
+steps_from(length, p) = length > 5 * p ? step_among(length, 2 * p, half_way(p), 5 * p) : p
+tic_of_steps(length) = length < 10 ? 1 : steps_from(length, power_below(length / 2.0))
 # Such an axis, with a tic in so many of these steps. It ends with a tic: at a round number where that is near, as it is of
 # steps counted from 0, else where the curves end.
-end_of(length, step) = ceil(length * 1.0 / step) * step - length <= 0.02 * length ? ceil(length * 1.0 / step) * step : length
+end_of(length, step) = ends_near(length, step) ? ceil(length * 1.0 / step) * step : length
 axis_with(step, end) = sprintf("set xrange [0:%.10g]; set xtics 0,%.10g,%.10g; set xtics add (%.10g)", end, step, end - 0.6 * step, end)
 axis_of_steps(length, sparser) = axis_with(tic_of_steps(length) * sparser, end_of(length, tic_of_steps(length)))
 no_zero(c) = c > 0 ? "set xtics add ('' 0)" : "set xtics add (0)"    # beside the last number of the panel at the left

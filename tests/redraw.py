@@ -85,9 +85,11 @@ class Run:
             text = lambda x: x.decode() if isinstance(x, bytes) else str(x)  # noqa: E731
             self.p = {text(r["name"]): text(r["value"]) for r in f["parameters/table"]} if "parameters" in f else {}
             self.series, self.steps = {}, {}
+            self.words = {}
             self.tensors = [text(t) for t in f["series/tensor"]] if "series/tensor" in f else []
             f["series"].visititems(lambda n, o: self.take(f, n, o))
             self.events = [text(e["kind"]) for e in f["events"]] if "events" in f else []
+            self.clips = [e for e in f["events"] if text(e["kind"]) == "clip"] if "events" in f else []
             self.state, self.last_step = text(f["status"].attrs["state"]), int(f["status"].attrs["last_step"])
             self.floor = float(f.attrs.get("loss_floor", NAN))
             self.id = text(f.attrs["id"])
@@ -116,6 +118,8 @@ class Run:
             if name.startswith("attn/bound") and "spectra_step" in f["series"] and len(o) != len(f["series/step"]):
                 axis = "spectra_step"
             self.series[name] = o[()].astype(float)
+            words = str(o.attrs.get("long_name", ""))
+            self.words[name] = words if 0 < len(words) <= 32 else name
             self.steps[name] = f["series"][axis][()].astype(float)
 
     def rows(self, name):
@@ -587,7 +591,7 @@ def compared_text(line, tests, arms):
     """The text of what is told as JSON."""
     ratio, n = line["contrast"] == "ratio", line["effect"]["n"]
     s = lambda count: "" if count == 1 else "s"  # noqa: E731
-    words = unit(line["metric"]).partition("  (")[2].rstrip(")")
+    words = unit(line["metric"])
     verdict, effect = line["verdict"], number(line["effect"]["mean"]) if n else NAN
     if verdict.startswith("B is "):
         size = f"a factor of {max(effect, 1 / effect):.3g}" if ratio else f"{abs(effect):.3g}"
@@ -996,12 +1000,15 @@ DEAD_SHARE = 0.1
 
 def deaths_of(run):
     """Step, max logit there, and panel from 1, of every fall of a head below a tenth of its first value: by its max
-    logit and by the norms of its query and key weights. It may fall again once it was twice as high."""
+    logit, unless it was clipped, and by the norms of its query and key weights. It may fall again once it was twice as high."""
     at, maxima = run.rows("attn/max_logit")
     found = []
+    clipped = {(int(e["layer"]), int(e["head"])) for e in run.clips}
     for name in ("attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm"):
         steps, x = run.rows(name)
         for head, column in enumerate(x.T):
+            if name == "attn/max_logit" and divmod(head, run.series[name].shape[2]) in clipped:
+                continue
             fallen = not (math.isfinite(column[0]) and column[0] > 0) if len(column) else True
             may_rise = not fallen
             for step, value in zip(steps[1:], column[1:]):
@@ -1054,7 +1061,7 @@ def logits(groups, reduce):
 def heatmap(groups):
     def expected(labels):
         order = [groups[label] for label in labels]
-        blocks, shown, everything, last = [], [], [], 0
+        blocks, shown, started, everything, last = [], [], [], [], 0
         for g in order:
             steps, x = drawn(g)[0].rows("attn/max_logit")
             columns, block = min(240, len(steps)), []
@@ -1067,13 +1074,14 @@ def heatmap(groups):
                     everything.append(m)
                     if m > 0 and sets_axis(order, g):
                         shown.append(m)
+                        started += [m] * (b == 0)
             blocks.append(block)
             last = max(last, steps[-1])
         low, high = extent(shown)
         p = order[0][0].p
         layers, heads = int(p["model.layers"]), int(p["model.heads"])
         return {
-            "low": max(low, high * 1e-4),
+            "low": max(low, min([high * 1e-4] + started)),
             "high": high,
             "all_low": extent(everything)[0],
             "all_high": extent(everything)[1],
@@ -1125,6 +1133,10 @@ def loss(groups):
         means = extent([mean for counts, mean, *_ in shown if counts])
         log_y = means[0] > 0 and means[1] >= 20 * means[0]
         low, high, all_low, all_high = axis_of(shown, more=[] if log_y else [floor])
+        starts = [mean for counts, mean, *_ in whole if counts]
+        length = lambda x: np.subtract(*extent(list(x) + [floor])[::-1])  # noqa: E731
+        if not log_y and length(starts) <= 2 * length(means):  # the start takes half of it at most
+            low, high, all_low, all_high = axis_of(whole, more=[floor])
         if log_y:  # all of them count
             low, high, all_low, all_high = axis_of(whole, True)
         values.update(low=low, high=high, all_low=all_low, all_high=all_high, log_y=float(log_y))
@@ -1237,19 +1249,41 @@ def bounds(weights):
     return expected
 
 
-def unit(name):
-    """Of a metric, behind its name at an axis."""
+TITLES = {"loss": "training loss", "val": "validation loss", "peak": "peak max logit", "last": "last max logit"}
+TITLES.update(clips="clips", spikes="loss spikes")
+
+
+def title(name, run):
+    """Of a metric, in words: here of all steps, or of the last one."""
+    series, window, reduction = (name + ":::").split(":")[:3]
+    if name in TITLES or is_time(name) or re.search("slope|over=", reduction):
+        return TITLES.get(name, name)
+    assert window == "all", name
+    return f"{run.words[series]}, {reduction} over all steps"
+
+
+def capital(heading):
+    return heading if re.match(r"[^ ]*[/_:=.@]", heading) else heading[:1].upper() + heading[1:]
+
+
+def suits_log(name):
+    """Logits, norms, losses and times may have a logarithmic axis."""
     series = NAMED.get(name, name).split(":")[0]
-    words = (
-        "step"
-        if is_time(name)
-        else (
-            ""
-            if re.search("slope|over=", name)
-            else {"loss": "nat", "val_loss": "nat", "attn/max_logit": "nat", "attn/entropy": "nat"}.get(series, "")
-        )
-    )
-    return f"{name}  ({words})" if words else name
+    if re.search("slope|over=|svd_entropy", name):
+        return False
+    return is_time(name) or re.search("logit|norm|bound|loss", series) is not None
+
+
+def unit(name):
+    """Of a metric; nothing of a pure number."""
+    if is_time(name) or re.search("slope|over=", name):
+        return "step" if is_time(name) else ""
+    series = NAMED.get(name, name).split(":")[0]
+    return {"loss": "nat", "val_loss": "nat", "attn/max_logit": "nat", "attn/entropy": "nat"}.get(series, "")
+
+
+def axis_label(name, run):
+    return title(name, run) + (f"  ({unit(name)})" if unit(name) else "")
 
 
 def counts(run, name):
@@ -1261,9 +1295,9 @@ def plain(v):
     return v[0] if isinstance(v, tuple) else v
 
 
-def spread(values, most):
+def spread(values, least):
     low, high = extent(values)
-    return float(low > 0 and high / low > most)
+    return float(low > 0 and high / low >= least)
 
 
 def parameter(groups, name):
@@ -1273,7 +1307,7 @@ def parameter(groups, name):
         runs = [r for g in groups.values() for r in g]
         rates = sorted({r.lr for r in runs})
         shown = [plain(metric(r, name)) for r in runs if counts(r, name)]
-        log_y = spread(shown, 8)
+        log_y = spread(shown, 8) if suits_log(name) else 0.0
         values = {
             "log_x": spread(rates, 4),
             "log_y": log_y,
@@ -1328,9 +1362,9 @@ def parameter(groups, name):
         values.update(
             about_groups(groups, labels, "run"),
             about=about(runs),
-            heading=f"{name} against train.lr",
+            heading=capital(f"{title(name, runs[0])} against train.lr"),
             x_name="train.lr",
-            y_name=unit(name),
+            y_name=axis_label(name, runs[0]),
         )
         if cross_x:
             values.update(cross_x=cross_x, cross_g=cross_g)
@@ -1345,7 +1379,7 @@ def field(groups, name):
     def expected(labels):
         runs = [r for g in groups.values() for r in g]
         x, y = sorted({r.lr for r in runs}), sorted({r.decay for r in runs})
-        log_z = spread([plain(metric(r, name)) for r in runs if counts(r, name)], 8)
+        log_z = spread([plain(metric(r, name)) for r in runs if counts(r, name)], 8) if suits_log(name) else 0.0
         panels = []
         for label in labels:
             cells = []
@@ -1374,10 +1408,10 @@ def field(groups, name):
             "high": high,
             "last_of_all": 1,
             **about_groups(groups, labels, "run"),
-            "heading": f"{name} over train.lr and train.weight_decay",
+            "heading": capital(f"{title(name, runs[0])} over train.lr and train.weight_decay"),
             "x_name": "train.lr",
             "y_name": "train.weight_decay",
-            "z_name": unit(name),
+            "z_name": axis_label(name, runs[0]),
             "x_value": [number_text(v) for v in x],
             "y_value": [number_text(v) for v in y],
         }, {"cells": panels}
@@ -1388,6 +1422,7 @@ def field(groups, name):
 def difference(arms, series):
     """{(value of --by): [(a, b), ...]}; a curve each."""
     ratio = "logit" in series
+    words = next(iter(arms.values()))[0][0].words[series]
     several = len(next(iter(arms.values()))[0][0].rows(series)[1][0]) > 1
     over = {"attn": "heads", "weight": "tensors"}.get(series.split("/")[0], "")
     reduced = largest if ratio else lambda row: sum(row) / len(row)
@@ -1433,10 +1468,13 @@ def difference(arms, series):
             "clipped": [1 for _ in labels],
             "shade": shades(labels),
             "about": about([r for pairs in arms.values() for pair in pairs for r in pair]),
-            "heading": series
-            + (f", {'max' if ratio else 'mean'} over {over}" if several else "")
-            + f": kind=muonclip {'over' if ratio else 'minus'} kind=adam",
-            "y_name": "B / A  (log scale)" if ratio else "B - A  (nat)" if "loss" in series else "B - A",
+            "heading": capital(
+                words
+                + (f", {'max' if ratio else 'mean'} over {over}" if several else "")
+                + f": kind=muonclip {'over' if ratio else 'minus'} kind=adam"
+            ),
+            "y_name": f"{words}, muonclip {'/' if ratio else '-'} adam"
+            + ("  (log scale)" if ratio else "  (nat)" if "loss" in series else ""),
             "last": [last_finite(b) for b in bands],
         }, {"data": [no_width(thinned(b)) for b in bands]}
 

@@ -1,6 +1,7 @@
 #include "analysis/dead.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -44,6 +45,24 @@ static void follow(const struct run_series *s, long column, double share, const 
   if (is_dead) add(f, &now);
 }
 
+/* Clips lower the max logit of a head that lives: such a head is judged by its norms alone. */
+static int find_clipped(const struct run_file *run, const struct run_series *s, char **clipped,
+                        struct error *error)
+{
+  struct run_event *event;
+  long count;
+  *clipped = NULL;
+  int status = run_events(run, &event, &count, error);
+  if (status) return status;
+  *clipped = memory_new((size_t)s->width + 1, 1);
+  for (long i = 0; i < count; i++) {
+    long column = event[i].layer * s->heads + event[i].head;
+    if (!strcmp(event[i].kind, "clip") && column >= 0 && column < s->width) (*clipped)[column] = 1;
+  }
+  memory_free(event);
+  return STATUS_OK;
+}
+
 int dead_heads(const struct run_file *run, double share, struct dead_head **out, long *count, int *looked,
                struct error *error)
 {
@@ -56,8 +75,11 @@ int dead_heads(const struct run_file *run, double share, struct dead_head **out,
     status = run_read(run, dead_series[i], &s, error);
     if (status) break;
     ++*looked;
-    for (long column = 0; column < s.width && s.shape == PER_HEAD; column++)
-      follow(&s, column, share, dead_series[i], &f);
+    char *clipped = NULL;
+    if (i == 0) status = find_clipped(run, &s, &clipped, error);
+    for (long column = 0; column < s.width && s.shape == PER_HEAD && !status; column++)
+      if (!clipped || !clipped[column]) follow(&s, column, share, dead_series[i], &f);
+    memory_free(clipped);
     run_series_free(&s);
   }
   *out = f.head, *count = f.count;

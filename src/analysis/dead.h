@@ -5,7 +5,7 @@
 
 /* A head is dead in a series from the first row below `share` of its first value, and comes back with the first row
    after it that is at least twice that share. It may die again. A first value that is not above zero, and values that
-   are not finite, count for nothing. */
+   are not finite, count for nothing; nor does the max logit of a head that QK-Clip scaled. */
 #define DEAD_SHARE 0.1 /* where nothing else is asked for */
 struct dead_head {
   const char *series; /* attn/max_logit, or a norm of queries or keys */

@@ -48,8 +48,11 @@ void run_name_kind(struct run *run)
 {
   const char *stabilizers = run_parameter_or(run, "stabilizers", "none");
   int preset = preset_of(run), is_bare = strcmp(stabilizers, "none") == 0;
+  char file[41]; /* the name of a run that was imported without its options */
+  snprintf(file, sizeof file, "%s", text_file_name(run->path));
+  if (text_ends_with(file, ".h5")) file[strlen(file) - strlen(".h5")] = 0;
   const char *name = preset < 0
-                       ? run_parameter_or(run, "optimizer", run_parameter_or(run, "checkpoint.family", "?"))
+                       ? run_parameter_or(run, "optimizer", run_parameter_or(run, "checkpoint.family", file))
                        : presets[preset].name;
   if (preset >= 0 && strstr(presets[preset].settings, "stabilizers="))
     is_bare = 1; /* they are part of the name */

@@ -1,5 +1,6 @@
 #include "analysis/metric.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,13 +11,13 @@
 #include "base/text.h"
 
 const struct metric_name metric_names[] = {
-  {"loss", "loss:last", "training loss of the last step"},
-  {"val", "val_loss:last", "last validation loss"},
-  {"peak", "attn/max_logit:all:max", "largest max logit of the recorded steps"},
-  {"last", "attn/max_logit:last:max", "largest max logit of the last step"},
-  {"clips", "@clip", "how often a head was clipped"},
-  {"spikes", "@spike", "how often the loss jumped (train.spike)"},
-  {NULL, NULL, NULL},
+  {"loss", "loss:last", "training loss of the last step", "training loss"},
+  {"val", "val_loss:last", "last validation loss", "validation loss"},
+  {"peak", "attn/max_logit:all:max", "largest max logit of the recorded steps", "peak max logit"},
+  {"last", "attn/max_logit:last:max", "largest max logit of the last step", "last max logit"},
+  {"clips", "@clip", "how often a head was clipped", "clips"},
+  {"spikes", "@spike", "how often the loss jumped (train.spike)", "loss spikes"},
+  {NULL, NULL, NULL, NULL},
 };
 
 /* --- reading one --------------------------------------------------------------------------------------- */
@@ -274,6 +275,17 @@ static void find_first(const struct metric *m, const struct run_series *s, long 
   out->censored = 1;
 }
 
+/* Unit, words and shape of what has been read. */
+static void describe(struct metric *m, const struct run_series *s, const char *unit)
+{
+  enum { LONGEST = 32 }; /* letters that fit beside an axis */
+  const size_t length = strlen(s->long_name);
+  snprintf(m->unit, sizeof m->unit, "%s", unit);
+  snprintf(m->label, sizeof m->label, "%s",
+           length && text_letters(s->long_name, length) <= LONGEST ? s->long_name : m->series);
+  m->shape = s->shape;
+}
+
 int metric_of(struct metric *m, const struct run *run, struct measured *out, struct error *error)
 {
   struct run_series s;
@@ -285,7 +297,7 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   if (status) return status;
   if (*m->glob) status = keep_matching(m, run, &s, error);
   find_rows(m, run, &s, &from, &to);
-  snprintf(m->unit, sizeof m->unit, "%s",
+  describe(m, &s,
            metric_is_time(m)                                         ? "step"
            : m->reduction == TAKE_SLOPE || m->reduction == TAKE_OVER ? "1"
                                                                      : s.unit);
@@ -318,8 +330,7 @@ int curve_of(struct metric *m, const struct run *run, struct table *out, struct 
   if (m->reduction == TAKE_BELOW) by_row.reduction = TAKE_MIN;
   int status = run_read(run->file, m->series, &s, error);
   if (status) return status;
-  snprintf(m->unit, sizeof m->unit, "%s", m->reduction == TAKE_OVER ? "1" : s.unit);
-  m->shape = s.shape;
+  describe(m, &s, m->reduction == TAKE_OVER ? "1" : s.unit);
   if (*m->glob) status = keep_matching(m, run, &s, error);
   if (!status) {
     table_new(out, s.rows, 1);
@@ -380,22 +391,87 @@ int curve_read(struct metric *m, const char *text, struct error *error)
   return STATUS_OK;
 }
 
+static const char *const statistics[] = {
+  [TAKE_MEAN] = "mean", [TAKE_MAX] = "max", [TAKE_MIN] = "min", [TAKE_MEDIAN] = "median"};
+
+/* "L1H2" of the one head l1h2; other names as they are. */
+static void one_place(const struct metric *m, char *out, size_t room)
+{
+  snprintf(out, room, "%s", m->glob);
+  if (m->shape == PER_TENSOR) return;
+  for (; *out; out++) *out = (char)toupper((unsigned char)*out);
+}
+
 void curve_title(const struct metric *m, char *out, size_t room)
 {
   static const char *const of[] = {
     [PER_HEAD] = "heads", [PER_EXPERT] = "experts", [PER_LAYER] = "layers", [PER_TENSOR] = "tensors"};
-  static const char *const names[] = {
-    [TAKE_MEAN] = "mean", [TAKE_MAX] = "max", [TAKE_MIN] = "min", [TAKE_MEDIAN] = "median"};
-  char level[32] = "";
-  const char *at = *m->glob ? "@" : "",
-             *places = (size_t)m->shape < sizeof of / sizeof *of ? of[m->shape] : NULL;
+  const char *places = (size_t)m->shape < sizeof of / sizeof *of && of[m->shape] ? of[m->shape] : "values";
+  char level[32], place[sizeof m->glob];
+  one_place(m, place, sizeof place);
   if (m->reduction == TAKE_OVER)
-    snprintf(out, room, "share of %s%s%s above %s", m->series, at, m->glob, table_number(m->level, level));
+    snprintf(out, room, "share of %s%s%s above %s", m->label, *m->glob ? " " : "", m->glob,
+             table_number(m->level, level));
+  else if (*m->glob && !strpbrk(m->glob, "*?["))
+    snprintf(out, room, "%s, %s", m->label, place);
   else if (m->shape == PER_STEP)
-    snprintf(out, room, "%s%s%s", m->series, at, m->glob);
+    snprintf(out, room, "%s", m->label);
   else
-    snprintf(out, room, "%s%s%s, %s over %s", m->series, at, m->glob, names[m->reduction],
-             places ? places : "values");
+    snprintf(out, room, "%s, %s over %s%s%s", m->label, statistics[m->reduction], places, *m->glob ? " " : "",
+             m->glob);
+}
+
+/* "all steps", "the last 3 recorded steps" */
+static void window_words(const struct metric *m, char *out, size_t room)
+{
+  if (m->window == WINDOW_ROWS)
+    snprintf(out, room, "the last %g recorded steps", m->first);
+  else if (m->window == WINDOW_SHARE)
+    snprintf(out, room, "the last %g %% of the steps", m->first);
+  else if (isinf(m->last))
+    snprintf(out, room, "all steps");
+  else if (m->first == m->last)
+    snprintf(out, room, "step %g", m->first);
+  else
+    snprintf(out, room, "steps %g to %g", m->first, m->last);
+}
+
+void metric_title(const struct metric *m, char *out, size_t room)
+{
+  const struct metric_name *known = metric_names;
+  struct metric whole = *m;
+  char window[64];
+  while (known->name && strcmp(known->name, m->name) != 0 && strcmp(known->metric, m->name) != 0) known++;
+  if (known->name || !*m->label || metric_is_time(m) || m->reduction == TAKE_SLOPE ||
+      m->reduction == TAKE_OVER) {
+    snprintf(out, room, "%s", known->name ? known->title : m->name);
+    return;
+  }
+  if (m->reduction == TAKE_DEFAULT) whole.reduction = TAKE_MEAN;
+  if (m->window != WINDOW_ROWS || m->first > 1) {
+    window_words(m, window, sizeof window);
+    snprintf(out, room, "%s%s%s, %s over %s", m->label, *m->glob ? " " : "", m->glob,
+             statistics[whole.reduction], window);
+    return;
+  }
+  curve_title(&whole, out, room);
+  const size_t length = strlen(out);
+  snprintf(out + length, room - length, ", last step");
+}
+
+int metric_is_logit(const struct metric *m)
+{
+  return strstr(m->series, "logit") && m->reduction != TAKE_SLOPE && m->reduction != TAKE_OVER &&
+         !metric_is_time(m);
+}
+
+int metric_suits_log(const struct metric *m)
+{
+  static const char *const words[] = {"logit", "norm", "bound", "loss", NULL};
+  if (metric_is_share(m) || m->reduction == TAKE_SLOPE) return 0;
+  for (const char *const *word = words; *word; word++)
+    if (strstr(m->series, *word)) return 1;
+  return metric_is_time(m) || !strcmp(m->series, "lr");
 }
 
 int metric_is_share(const struct metric *m)

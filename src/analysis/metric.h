@@ -36,11 +36,12 @@ struct metric {
   double first, last; /* rows: first of them; share: first percent; steps: first and last */
   enum reduction reduction;
   double level; /* of TAKE_ABOVE, TAKE_BELOW, TAKE_OVER */
-  char unit[32];
-  enum series_shape shape; /* of a curve that has been read */
+  /* filled in when a run is read: the unit, the series in words (its name where they are long), its shape */
+  char unit[32], label[96];
+  enum series_shape shape;
 };
 struct metric_name {
-  const char *name, *metric, *help;
+  const char *name, *metric, *help, *title;
 };
 extern const struct metric_name metric_names[]; /* ends with name NULL */
 /* "val" is val_loss:last; NULL: no metric has this short name. */
@@ -76,9 +77,16 @@ int metric_curve(struct metric *, const struct run *, struct table *, struct err
 int curve_read(struct metric *, const char *text, struct error *);
 /* metric_curve, STATUS_USAGE where the run has no such series, with the nearest. Both fill in unit and shape. */
 int curve_of(struct metric *, const struct run *, struct table *, struct error *);
-/* The name of a curve that has been read, with its reduction: "attn/entropy@l1h*, mean over heads"; alone where there
-   is one value per step. */
+/* A curve that has been read, in words: "attention entropy, mean over heads l1h*"; "attention entropy, L1H2" of one
+   head, and without a reduction where there is one value per step. */
 void curve_title(const struct metric *, char *out, size_t room);
+/* The same of a number of a run: "validation loss, mean over the last 3 recorded steps". A slope, a share or a time
+   keeps the text that it was asked for by. */
+void metric_title(const struct metric *, char *out, size_t room);
+/* Is it a value of max logits? Their means are geometric wherever all are positive. */
+int metric_is_logit(const struct metric *);
+/* Does it suit a logarithmic axis: logits and their bounds, norms, losses, learning rates, times? */
+int metric_suits_log(const struct metric *);
 /* Does it lie between 0 and 1 by definition? Intervals of it do as well. */
 int metric_is_share(const struct metric *);
 /* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has

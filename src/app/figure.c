@@ -1,5 +1,6 @@
 /* figure.c - the registry of figures, and their common parts */
 #include "app/figure.h"
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -140,6 +141,15 @@ static const char *common(const struct runset *set, const char *key)
   return value && *value ? value : NULL;
 }
 
+void figure_put_title(FILE *f, const char *heading)
+{
+  char *text = memory_text(heading);
+  const size_t word = strcspn(text, " ");
+  if (strcspn(text, "/_:=.@") >= word) *text = (char)toupper((unsigned char)*text);
+  gnuplot_text(f, "heading", text);
+  memory_free(text);
+}
+
 void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
 {
   static const struct {
@@ -163,7 +173,7 @@ void figure_put_heading(FILE *f, const struct runset *set, const char *heading)
     buffer_add(&text, "%s%s%s%s%s", text.length ? parts[i].between : "", parts[i].before,
                text_file_name(value), counted, *counted ? text_s(strtol(value, NULL, 10)) : "");
   }
-  gnuplot_text(f, "heading", heading);
+  figure_put_title(f, heading);
   gnuplot_text(f, "about", text.text ? text.text : "");
   memory_free(text.text);
 }
@@ -256,7 +266,7 @@ void figure_put_block(FILE *f, struct table *band, int g)
 int figure_is_log(const struct extent *e, const struct metric *m)
 {
   enum { LOG_FROM = 8 }; /* the highest value over the lowest */
-  return e->low > 0 && e->high >= LOG_FROM * e->low && !metric_is_share(m);
+  return e->low > 0 && e->high >= LOG_FROM * e->low && metric_suits_log(m);
 }
 
 double figure_last(const struct table *t, int column)

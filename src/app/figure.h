@@ -61,7 +61,9 @@ int figure_sets_axis(const struct runset *, const struct run_group *);
 void figure_note_failures(struct run_failures, int of, char *out, size_t room);
 /* gnuplot_groups, and first_seed[g]. */
 void figure_put_groups(FILE *, const struct runset *);
-/* heading, and about: the settings that all runs share. */
+/* heading, which begins with a capital unless its first word is a name as "weight/svd_entropy". */
+void figure_put_title(FILE *, const char *heading);
+/* The same, and about: the settings that all runs share. */
 void figure_put_heading(FILE *, const struct runset *, const char *heading);
 /* The blocks whose heads lie side by side in attn/ series, where all runs have as many: the stack's layers, then the
    modules of model.mtp. Else STATUS_USAGE. */

@@ -31,7 +31,8 @@ const struct topic topics[] = {
    "  context       the run went on with another context length\n"
    "\n"
    "Dead heads are computed from the series: show --dead lists them, and\n"
-   "plot --figure=heads marks them.\n",
+   "plot --figure=heads marks them. Clips lower a max logit: a clipped head is\n"
+   "judged by its norms alone.\n",
    "maxlogit show --events runs/a.h5\n"
    "maxlogit show --dead runs",
    "doc/run-file.md"},

@@ -37,6 +37,7 @@ enum tuning_end {
   TUNING_TOO_FAR,  /* TUNING_MOST values, but the best is still at an end */
   TUNING_NOTHING   /* no point has a score */
 };
+#define TUNING_UNNAMED "tuned" /* the name of an arm without one */
 struct tuning_arm {
   char name[64];
   struct config *config; /* unfinished, one point; owned */

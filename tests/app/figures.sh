@@ -53,6 +53,19 @@ small_run exploded preset=adam train.lr=100 train.warmup=0 train.on_nonfinite=co
 "$program" plot --script --figure=loss "$dir/exploded.h5" > "$dir/script"
 awk '/^log_y/ { log_y = $3 } /^low/ { low = $3 } /^high/ { high = $3 } /^\$train/ { on = 1 } /^EOD/ { on = 0 }
   on && /^[0-9]/ && $3 ~ /^[0-9]/ { if (!n++) first = $3; if ($3 + 0 > most) most = $3 + 0 } END { exit !(log_y == 1 && first < 10 && first >= low && most > 1e6 && most <= high) }' "$dir/script" || fail "a loss that explodes: $(grep -E '^(low|high|log_y)' "$dir/script")"
+# ... and of its max logits on the color scale, whose numbers end inside the picture
+"$program" plot --script --figure=heatmap "$dir/exploded.h5" > "$dir/script"
+awk '/^low/ { low = $3 } /^high/ { high = $3 } /^\$data/ { on = 1 } /^EOD/ { on = 0 } on && NF == 3 && n < 4 { n++; if (!start || $3 < start) start = $3 }
+  END { exit !(n == 4 && low > 0 && low <= start && high > 1e9 * low) }' "$dir/script" || fail "colors of an explosion: $(grep -E '^(low|high)' "$dir/script")"
+"$program" plot --figure=heatmap --format=svg --size=3.3in "$dir/exploded.h5" -o "$dir/cut" > /dev/null
+grep -q 'Color: largest' "$dir/cut/heatmap.svg" || fail "colors have no note"
+inside() { # SVG PATTERN: texts that match begin so far from the right edge that they end before it; 7 pixels a letter
+  awk -v text="$2" '/viewBox=/ && !wide { sub(/.*viewBox="[0-9.]+ [0-9.]+ /, ""); wide = $0 + 0 }
+    /<g transform="translate\(/ { middle = /text-anchor="middle"/; sub(/.*translate\(/, ""); x = $0 + 0 }
+    /<tspan/ { gsub(/<[^>]*>/, ""); gsub(/^[ \t]+|[ \t]+$/, ""); if ($0 ~ text) { n++; if (x + 7 * length($0) / (1 + middle) > wide) bad = 1 } }
+    END { exit !n || bad }' "$1"
+}
+inside "$dir/cut/heatmap.svg" '^[0-9.]+e\+' || fail "numbers of the color scale are cut"
 rm "$dir/exploded.h5"
 # shares stay between 0 and 1, their intervals too
 "$program" plot --script "$dir"/*-[12].h5 --x train.warmup --y attn/max_logit:all:over=1.5 > "$dir/script" 2> "$dir/err" || fail "a share: $(cat "$dir/err")"
@@ -65,11 +78,31 @@ printf '%s\ninside(y) = clamp(y, 1, 2)\nset print "-"\nprint foot(3, 4) == foot(
   gnuplot -d - 2> "$dir/err" | grep -qx '0 0 1 1.5 1.5' || fail "the lower edge of a band: $(cat "$dir/err")"
 grep -h 'filledcurves' -B 1 "$srcdir"/plots/*.gp | grep 'using 1:(' | grep -v 'using 1:(foot(' && fail "a band without it"
 
+# tics of steps: whole steps, a last one at a round end; the axis of the next panel has no 0 beside it
+sed -n '/^power_below\|^ends_near\|^step_among/,/^end_of/p' "$srcdir/plots/style.gp" > "$dir/tics"
+tics=$(printf '%s\nset print "-"\ndo for [l in "10 15 40 149 150 199 1000 4999"] { print int(tic_of_steps(l + 0.0)), int(end_of(l + 0.0, tic_of_steps(l + 0.0))) }\n' "$(cat "$dir/tics")" | gnuplot -d - 2> "$dir/err" | tr '\n' ' ')
+test "$tics" = '2 10 5 15 10 40 25 150 25 150 20 200 200 1000 1000 5000 ' || fail "tics of steps: $tics $(cat "$dir/err")"
+test "$(grep -c '>0<' "$dir/all/loss.svg")" -eq 1 || fail "loss.svg: the numbers of two panels touch"
+# one value alone is not enlarged
+room=$(printf 'final_low = 28.3; final_high = 28.3\n%s\nset print "-"\nprint room' "$(sed -n '/^  room = /p' "$srcdir/plots/loss.gp")" | gnuplot -d - 2>&1)
+awk -v room="$room" 'BEGIN { exit !(room > 2) }' || fail "one last loss: an axis of $room around it"
+# on a column: the last step, and a long name of an axis, in two lines where need be
+"$program" plot --format=svg --size=3.3in --no-title "$dir"/*-[12].h5 --figure=logits --figure=loss -o "$dir/column" > /dev/null
+for figure in logits loss; do inside "$dir/column/$figure.svg" "^(20|30|$last|$((last + 1)))\$" || fail "$figure.svg: the last step is cut"; done
+"$program" plot --format=svg --size=3.3in --no-title "$dir"/*-[12].h5 --series=attn/entropy -o "$dir/column" > /dev/null
+grep -q '>attention entropy,<' "$dir/column/series.svg" && grep -q '>mean over heads  (nat)<' "$dir/column/series.svg" || fail "a long name has one line"
+# one head has no mean over heads; entropy is on a linear axis however far it falls
+small_run fallen preset=adam train.lr=1 train.warmup=0 train.on_nonfinite=continue
+"$program" plot --script --series attn/entropy@l1h1 --series attn/max_logit "$dir/fallen.h5" > "$dir/script"
+grep -q "^array panel_name\[2\] = \['attention entropy, L1H1  (nat)', 'max logit, max over heads  (nat)'\]" "$dir/script" && grep -q '^array log_y\[2\] = \[0, 1\]' "$dir/script" &&
+  awk '/^array low/ { gsub(/[^0-9.e+ -]/, ""); low = $2 } /^array high/ { gsub(/[^0-9.e+ -]/, ""); exit !($2 > 8 * low) }' "$dir/script" || fail "one head: $(grep -E '^array (panel|log|low|high)' "$dir/script")"
+rm "$dir/fallen.h5"
+
 # the reduction is named, and is the mean of spectra, in differences, in series and in export
 "$program" plot --diff --script "$dir"/muon-?.h5 "$dir"/muonclip-?.h5 kind=muon kind=muonclip --of weight/svd_entropy > "$dir/script"
 grep -q "^heading = 'weight/svd_entropy, mean over tensors: kind=muonclip minus kind=muon'" "$dir/script" || fail "a difference: $(grep ^heading "$dir/script")"
 "$program" plot --diff --script "$dir"/muon-?.h5 "$dir"/muonclip-?.h5 kind=muon kind=muonclip > "$dir/script"
-grep -q "^heading = 'attn/max_logit, max over heads: " "$dir/script" || fail "a difference of logits: $(grep ^heading "$dir/script")"
+grep -q "^heading = 'Max logit, max over heads: " "$dir/script" || fail "a difference of logits: $(grep ^heading "$dir/script")"
 for one in attn/entropy@l1h*:mean weight/svd_entropy@*w_[qk]:min 'attn/max_logit@l0*' loss weight/stable_rank:median attn/entropy:over=1; do
   "$program" plot --script --series "$one" --over tokens "$dir/muon-1.h5" 2> "$dir/err" | awk '/^\$data/ { on = 1 } /^EOD/ { on = 0 } on && /^[0-9]/ { print $1 / 64, $3 + 0 }' > "$dir/drawn"
   case $one in *@l0\*) set -- 'attn/max_logit@l0*:max' ;; *:* | loss) set -- "$one" ;; esac
@@ -80,7 +113,7 @@ done
 "$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*' | awk '!/^#/ { print $1, ($2 + $3) / 2 }' > "$dir/told"
 "$program" export "$dir/muon-1.h5" 'attn/entropy@l1h*:mean' | awk '!/^#/ { print $1, $2 + 0 }' | paste - "$dir/told" | awk '($2 - $4) ^ 2 > 1e-10 { bad = 1 } END { exit !NR || bad }' || fail "the mean over those that match"
 "$program" plot --series 'attn/entropy@l1h*' --series val_loss --series weight/svd_entropy --format=svg "$dir"/*-[12].h5 -o "$dir/panels" > /dev/null 2> "$dir/err" || fail "panels: $(cat "$dir/err")"
-for text in 'attn/entropy@l1h\*, mean over heads  (nat)' 'val_loss  (nat)' 'weight/svd_entropy, mean over tensors'; do grep -q "$text" "$dir/panels/series.svg" || fail "no panel of $text"; done
+for text in 'attention entropy, mean over heads l1h\*  (nat)' 'validation loss  (nat)' 'weight/svd_entropy, mean over tensors'; do grep -q "$text" "$dir/panels/series.svg" || fail "no panel of $text"; done
 "$program" plot -t --series loss "$dir/muon-1.h5" > "$dir/text" && grep -q 'training step' "$dir/text" || fail "-t --series"
 
 # one metric against another: the front has no group that another beats in both
@@ -88,7 +121,11 @@ for text in 'attn/entropy@l1h\*, mean over heads  (nat)' 'val_loss  (nat)' 'weig
 awk '/^\$/ { block = $1 } /^EOD/ { block = "" } block == "$means" && NF == 6 { x[++n] = $1; y[n] = $4 } block == "$front" && NF == 2 { fx[++m] = $1; fy[m] = $2 }
   END { for (i = 1; i <= n; i++) { beaten = 0; for (k = 1; k <= n; k++) beaten += x[k] < x[i] && y[k] < y[i]; if (!beaten) { want++; on = 0; for (k = 1; k <= m; k++) on += fx[k] == x[i] && fy[k] == y[i]; bad += !on } }
     exit !(n == 3 && m && want == m && !bad) }' "$dir/script" || fail "the front: $(sed -n '/^.means/,/^front/p' "$dir/script")"
-"$program" plot --x peak --y val --format=svg "$dir"/*-[12].h5 -o "$dir/panels" > /dev/null 2> "$dir/err" && grep -q 'val  (nat)' "$dir/panels/scatter.svg" || fail "a scatter: $(cat "$dir/err")"
+# ... means of max logits are geometric on a linear axis, too; a front of one group is named
+awk '/^geometric_x/ { is = $3 } /^log_x/ { log_x = $3 } /^\$/ { block = $1; n = 0 } /^EOD/ { block = "" } block == "$means" && NF == 6 { mean[n++] = $1 } block == "$runs" && NF == 2 { product[int(n / 2)] += log($1) / 2; n++ }
+  END { for (g = 0; g < 3; g++) { d = mean[g] / exp(product[g]) - 1; bad += (d * d > 1e-12) } exit !(is == 1 && log_x == 0 && !bad) }' "$dir/script" || fail "means of a scatter: $(sed -n '/^.means/,/^geometric/p' "$dir/script")"
+sed 's/^front = .*/front = 1/; s/^front_first = .*/front_first = 2/; s|^out = .*|out = ""|; s/^term = .*/term = "svg"/' "$dir/script" | gnuplot -d - > "$dir/alone.svg" 2> "$dir/err" && grep -q 'Lowest in both: Muon\.' "$dir/alone.svg" || fail "a front of one: $(cat "$dir/err")"
+"$program" plot --x peak --y val --format=svg "$dir"/*-[12].h5 -o "$dir/panels" > /dev/null 2> "$dir/err" && grep -q 'validation loss  (nat)' "$dir/panels/scatter.svg" && grep -q 'geometric along x, arithmetic along y' "$dir/panels/scatter.svg" || fail "a scatter: $(cat "$dir/err")"
 
 # a natural attempt that is refused names the way
 refused() { # WORDS OF THE MESSAGE, then those of plot
@@ -255,6 +292,12 @@ named "$dir/mla/spectra.svg" 'w_dq w_qc w_qr w_dkv w_kc w_kr' 16
 "$program" plot "$dir/mla/latent.h5" "$dir/muon-1.h5" -o "$dir/mixed" > /dev/null 2> "$dir/err" ||
   fail "runs with other heads: $(cat "$dir/err")"
 test "$(grep -c 'left out' "$dir/err")" -eq 2 || fail "figures that cannot be drawn: $(cat "$dir/err")"
+
+# a key whose values span a factor of 4 has a logarithmic axis
+mkdir "$dir/rates"
+for lr in 0.005 0.01 0.02; do small_run "rates/$lr" preset=muon train.lr=$lr train.steps=2; done
+"$program" plot --script --x train.lr --y val "$dir/rates" | grep -q '^log_x = 1.0' || fail "0.005 to 0.02 on a linear axis"
+"$program" plot --script --x train.lr --y val "$dir/rates" --where 'train.lr<0.02' | grep -q '^log_x = 0.0' || fail "0.005 to 0.01 on a logarithmic axis"
 
 # more groups than a figure takes: says what they differ in; --where chooses
 mkdir "$dir/many"

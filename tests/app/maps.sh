@@ -33,7 +33,7 @@ paste -d' ' "$dir/cells" "$dir/groups" | awk '{ if ($1 != $7 || $2 != $8 || $3 !
 test "$(grep -c '^ *0.003  *0.01  *1e+25' "$dir/out")" = 1 && grep -q '^muon  *[0-9.]*  *[0-9.]* *$' "$dir/out" || fail "--y optimizer: $(cat "$dir/out")"
 "$program" plot -t "$dir/runs" --x optimizer --y date --of peak > "$dir/out" 2> "$dir/err" || fail "--y date: $(cat "$dir/err")"
 grep -q '^20[0-9-]*T[0-9:]*Z  *[0-9.]' "$dir/out" || fail "labels touch: $(cat "$dir/out")"
-"$program" plot -t "$dir/runs" --x train.lr --y train.weight_decay --of peak > "$dir/out" 2> "$dir/err" && grep -q 'peak over train.lr and train.weight_decay' "$dir/out" ||
+"$program" plot -t "$dir/runs" --x train.lr --y train.weight_decay --of peak > "$dir/out" 2> "$dir/err" && grep -q 'Peak max logit over train.lr and train.weight_decay' "$dir/out" ||
   fail "map -t: $(cat "$dir/err")"
 
 # the difference: of logits the geometric mean of the largest heads' ratios
@@ -55,14 +55,14 @@ sed -n '/^\$data/,/^EOD/p' "$dir/script" | awk -v a="$a" -v b="$b" '$1 == 9 { d 
 "$program" plot --script --diff "$dir/runs" kind=adam kind=muon --where 'train.lr<1' --by train.lr,train.weight_decay | grep -q '^groups = 6$' || fail "diff --by"
 "$program" plot --script --diff "$dir/runs" train.lr=0.003 train.lr=0.01 --where 'train.weight_decay=0.1' --by 'kind, train.batch' --of loss > "$dir/script" 2> "$dir/err" ||
   fail "diff of rates: $(cat "$dir/err")"
-grep -q "^y_name = 'B - A  (nat)'" "$dir/script" || fail "the difference has no unit: $(grep ^y_name "$dir/script")"
+grep -q "^y_name = 'training loss, train.lr=0.01 - train.lr=0.003  (nat)'" "$dir/script" || fail "the difference has no unit: $(grep ^y_name "$dir/script")"
 grep '^about = ' "$dir/script" | grep -q ' lr ' && fail "arms of two rates are said to have one: $(grep ^about "$dir/script")"
 grep -q "kind=adam batch=4" "$dir/script" || fail "the curves' names: $(grep '^array kind' "$dir/script")"
 mkdir "$dir/b"; cp "$dir/runs/broken.h5" "$dir/b"
 for f in "$dir"/runs/muon-0.01-0.1-*.h5; do cp "$f" "$dir/b"; done
 "$program" plot --script --diff "$dir/runs" kind=adam kind=muon --where 'seed=1' > "$dir/out" 2> "$dir/err"; test $? -eq 2 && grep -q 'same seed' "$dir/err" || fail "two runs of a seed: $(cat "$dir/err")"
 # shellcheck disable=SC2086
-"$program" plot -t --diff "$dir/runs" $arms --where "$only" > "$dir/out" 2> "$dir/err" && grep -q 'attn/max_logit, max over heads: kind=muon over kind=adam' "$dir/out" || fail "diff -t: $(cat "$dir/err")"
+"$program" plot -t --diff "$dir/runs" $arms --where "$only" > "$dir/out" 2> "$dir/err" && grep -q 'Max logit, max over heads: kind=muon over kind=adam' "$dir/out" || fail "diff -t: $(cat "$dir/err")"
 
 if command -v gnuplot > /dev/null; then
   "$program" plot "$dir/runs" --x train.lr --y train.weight_decay --of peak -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "map: $(cat "$dir/err")"

@@ -20,7 +20,7 @@ grep -q '^log_y = 1' "$dir/script" && paste -d' ' "$dir/curves" "$dir/groups" | 
 grep -q "^kind = \|^array kind\[2\] = \['adam', 'muon'\]" "$dir/script" || fail "one curve a kind: $(grep '^array kind' "$dir/script")"
 grep -q '^crosses = 1' "$dir/script" || fail "what diverged has no cross"
 "$program" plot --script "$dir/runs" --x train.lr --by optimizer,train.seed | grep -q '^groups = 4$' || fail "plot --x --by"
-"$program" plot -t "$dir/runs" --where "train.lr<2" --x train.lr > "$dir/out" 2> "$dir/err" && grep -q 'val against train.lr' "$dir/out" ||
+"$program" plot -t "$dir/runs" --where "train.lr<2" --x train.lr > "$dir/out" 2> "$dir/err" && grep -q 'Validation loss against train.lr' "$dir/out" ||
   fail "plot --x -t: $(cat "$dir/err")"
 if command -v gnuplot > /dev/null; then
   "$program" plot "$dir/runs" --x train.lr --y peak -o "$dir/f" > "$dir/out" 2> "$dir/err" || fail "plot --x: $(cat "$dir/err")"

@@ -40,6 +40,7 @@ tune tiny.conf --seeds 3 > table 2> err || fail "table: $(cat err)"
 grep 'runs, ' err | grep -qv '\([0-9]*\) runs, \1 of them done before' && fail "runs anew: $(cat err)"
 test "$(grep -c '^\*' table)" = 2 || fail "a best for each arm: $(cat table)"
 if command -v gnuplot > /dev/null; then
+  grep -q '>validation loss,<' runs/tune-tiny/tuning.svg && grep -q '>mean over the last 3 recorded steps  (nat)<' runs/tune-tiny/tuning.svg || fail "the axis of the figure: $(grep '<tspan' runs/tune-tiny/tuning.svg)"
   test -s runs/tune-tiny/tuning.svg && test -s runs/tune-tiny/tuning.png || fail "no figure"
 fi
 
@@ -97,6 +98,7 @@ test $? = 1 || fail "far: status"
 jq -e '.arms[0] | (.end | startswith("not bracketed")) and (.points | length) == 17' far.json > /dev/null || fail "far: $(cut -c1-300 far.json)"
 # a setting that was given stands in the file that is left, also where it is the default that the preset changes
 tune tiny.conf preset=muonh train.weight_decay=0.1 --over train.warmup train.warmup=3 --by lr:0-0:mean --seeds 1 -q -o given.conf > out 2>&1
+if command -v gnuplot > /dev/null; then grep -q '>muonh (no bracket)<' runs/tune-tiny/tuning.svg || fail "an arm without a name: $(grep '<tspan' runs/tune-tiny/tuning.svg)"; fi
 grep -qx 'train.weight_decay = 0.1' given.conf || fail "a setting that was given: $(cat given.conf)"
 # NaN everywhere
 tune tiny.conf preset=adam --by attn/max_logit:0-0:slope --seeds 1 --json -q -o nan.conf > nan.json 2> err

@@ -184,12 +184,19 @@ printf 'step,loss\n0,1\n1,1\n' > none.csv; "$program" import none.csv -o none.h5
 show --dead dead.h5 | awk '!/^#/ { print $4, $1 * 2 + $2 + 1 }' | sort > wanted
 "$program" plot --script --figure=heads dead.h5 2> /dev/null > script
 awk '/^\$deaths/ { on = 1; next } /^EOD/ { on = 0 } on { print $1, $3 }' script | sort | cmp -s - wanted || fail "deaths in the figure: $(cat wanted; grep -A5 '^.deaths' script)"
+grep -q "^array kind\[1\] = \['dead'\]" script || fail "a run without options has not the name of its file: $(grep '^array kind' script)"
 grep -q '^1 0.99 2 1$' script || fail "the height of a death: $(grep -A5 '^.deaths' script)"
 LC_ALL=C COLUMNS=60 "$program" plot -t --figure=heads dead.h5 2> err > out && grep -q 'x: a head died' out || fail "deaths in the terminal: $(cat err out)"
 show --dead none.h5 | grep -q 'no series by head' || fail "no series of heads"
 fi
 show --dead ok.h5 > out
 has '^ok.h5: no head died: none fell below 0.1 of its start in 3 series$' "no dead head"
+# a max logit that clips lower is not a death; the norms still count
+run tamed preset=muonclip qk_clip.tau=10 train.plant=0:1:30 record.spectra_every=10
+"$program" export tamed.h5 attn/max_logit | awk '!/^#/ { if (!n++) start = $3; last = $3 } END { exit !(last < start / 10) }' || fail "no clip lowers a max logit"
+show --dead tamed.h5 > out
+hasnt '^0 1 attn/max_logit' "a clipped head"
+has '^0 1 head_q/frobenius_norm 10 ' "the norms of a clipped head"
 "$program" show --why --dead ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --dead"
 "$program" show --why --of loss ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --of"
 finish

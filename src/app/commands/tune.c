@@ -94,7 +94,7 @@ static void name_arm(const char *label, const struct tuning *t, char name[64])
     at = value + length + strspn(value + length, " ");
   }
   name[used] = 0;
-  if (!used) snprintf(name, 64, "tuned");
+  if (!used) snprintf(name, 64, TUNING_UNNAMED);
   int same = 0;
   for (int i = 0; i < t->arms; i++) same += !strncmp(t->arm[i].name, name, strlen(name));
   if (same) snprintf(name + strlen(name), 64 - strlen(name), "-%d", same + 1);

@@ -204,7 +204,7 @@ static int look_at(struct watched_run *r)
   if (r->live.rows) values_of(&r->live, r->live.rows - 1, r->last);
   text_fill(r->state, sizeof r->state, "unreadable");
   if (!run_peek(&file, r->path, NULL)) {
-    r->about.file = file;
+    r->about.file = file, r->about.path = r->path;
     run_name_kind(&r->about);
     r->about.seed = (long)run_number(&r->about, "train.seed", -1);
     r->steps = run_number(&r->about, "train.steps", NAN);

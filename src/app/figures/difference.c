@@ -72,6 +72,16 @@ static int make_curve(const struct difference_figure *d, struct curve *c, struct
   return status;
 }
 
+/* "muonclip / muon" of kind=muonclip over kind=muon. */
+static void put_arms(const struct figure_arms *what, char *out, size_t room)
+{
+  static const char kind[] = "kind=";
+  const size_t length = strlen(kind);
+  const char *const *name = what->name;
+  const size_t from = strncmp(name[0], kind, length) || strncmp(name[1], kind, length) ? 0 : length;
+  snprintf(out, room, "%.70s %s %.70s", name[1] + from, what->ratio ? "/" : "-", name[0] + from);
+}
+
 static int make_curves(struct difference_figure *d, struct error *error)
 {
   int status = STATUS_OK;
@@ -80,7 +90,7 @@ static int make_curves(struct difference_figure *d, struct error *error)
     for (end = first + 1; end < d->pairs && pairs_together(&d->pair[first], &d->pair[end], d->by);) end++;
     c.count = end - first;
     pairs_values(&d->pair[first], d->by, 1, c.label, sizeof c.label);
-    if (!*c.label) snprintf(c.label, sizeof c.label, "%s", d->what->ratio ? "B / A" : "B - A");
+    if (!*c.label) put_arms(d->what, c.label, sizeof c.label);
     status = make_curve(d, &c, error);
     if (status || !c.n) continue;
     if (d->curves == FIGURE_GROUPS) {
@@ -146,7 +156,12 @@ static void put_heading(FILE *f, const struct figure_arms *what, const char *hea
 
 static void put_unit(FILE *f, const struct figure_arms *what)
 {
-  gnuplot_axis(f, "y_name", what->ratio ? "B / A" : "B - A", what->ratio ? "log scale" : what->series->unit);
+  enum { LONGEST = 48 }; /* letters that fit beside the axis */
+  char arms[160], quantity[320];
+  put_arms(what, arms, sizeof arms);
+  if (strlen(arms) > LONGEST) snprintf(arms, sizeof arms, "%s", what->ratio ? "B / A" : "B - A");
+  snprintf(quantity, sizeof quantity, "%s, %s", what->series->label, arms);
+  gnuplot_axis(f, "y_name", quantity, what->ratio ? "log scale" : what->series->unit);
 }
 
 static int difference_data(FILE *f, const struct figure_request *r, struct error *error)

@@ -9,7 +9,7 @@ enum { COLUMNS = 240 };
 
 /* One value for each head and each of at most COLUMNS intervals: the largest. */
 static void put_image(FILE *f, const struct table *t, int sets_axis, struct extent *extent,
-                      struct extent *all)
+                      struct extent *start, struct extent *all)
 {
   long columns = t->rows < COLUMNS ? t->rows : COLUMNS;
   double span = t->rows > 0 ? t->step[t->rows - 1] - t->step[0] : 0;
@@ -20,6 +20,7 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
       char text[32];
       for (long r = first; r < last; r++) m = max_known(m, t->value[r * t->columns + c]);
       if (m > 0 && sets_axis) extent_see(extent, m);
+      if (m > 0 && sets_axis && !b) extent_see(start, m);
       extent_see(all, m);
       fprintf(f, "%.6g %d %s\n", t->step[0] + span * ((double)b + 0.5) / (double)columns, c,
               gnuplot_value(m, text));
@@ -31,7 +32,7 @@ static void put_image(FILE *f, const struct table *t, int sets_axis, struct exte
 static int heatmap_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct runset *set = r->set;
-  struct extent extent = {NAN, NAN, 0}, all = extent;
+  struct extent extent = {NAN, NAN, 0}, start = extent, all = extent;
   struct figure_blocks b;
   int status = figure_common_blocks(set, &b, error);
   if (status) return status;
@@ -48,14 +49,15 @@ static int heatmap_data(FILE *f, const struct figure_request *r, struct error *e
       status = error_set(error, STATUS_FAIL, "%s: attn/max_logit has %d heads, the parameters state %d",
                          drawn[0]->shown, (int)table.columns, (b.layers + b.modules) * b.heads);
     if (g) fputs("\n\n", f);
-    put_image(f, &table, figure_sets_axis(set, &set->group[g]), &extent, &all);
+    put_image(f, &table, figure_sets_axis(set, &set->group[g]), &extent, &start, &all);
     table_free(&table);
   }
   memory_free(drawn);
   if (status) return status;
   fprintf(f, "EOD\n");
   if (!(extent.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
-  extent.low = fmax(extent.low, extent.high * 1e-4);
+  /* four decades, more where the runs start lower: the way up is to be seen */
+  extent.low = fmax(extent.low, fmin(extent.high * 1e-4, start.low));
   extent_put(f, &extent);
   gnuplot_number(f, "all_low", all.low);
   gnuplot_number(f, "all_high", all.high);

@@ -11,7 +11,7 @@ static const double first_shown =
 
 static void smooth(struct table *t) { table_means(t, LOSS_BINS); }
 
-enum { LATER, WHOLE, SPREADS }; /* without the first steps, on a linear axis; all, on a logarithmic one */
+enum { LATER, ALL, WHOLE, SPREADS }; /* without the first steps; all; all, on a logarithmic axis */
 
 static int put_curves(FILE *f, const struct runset *set, const char *series, const char *block,
                       void (*prepare)(struct table *), struct spread *spread, struct error *error)
@@ -25,6 +25,7 @@ static int put_curves(FILE *f, const struct runset *set, const char *series, con
     if (status) return status;
     figure_see(&band, band.rows ? first_shown * band.step[band.rows - 1] : 0,
                figure_sets_axis(set, &set->group[g]), 0, &spread[LATER]);
+    figure_see(&band, 0, figure_sets_axis(set, &set->group[g]), 0, &spread[ALL]);
     figure_see(&band, 0, figure_sets_axis(set, &set->group[g]), 1, &spread[WHOLE]);
     last[g] = figure_last(&band, 1);
     figure_put_block(f, &band, g);
@@ -102,10 +103,12 @@ static double common_floor(const struct runset *set)
   return rate;
 }
 
+static double length_of(const struct extent *e) { return e->high - e->low; }
+
 static int loss_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   const struct runset *set = r->set;
-  struct spread curves[SPREADS] = {SPREAD_EMPTY, SPREAD_EMPTY}, finals = SPREAD_EMPTY;
+  struct spread curves[SPREADS] = {SPREAD_EMPTY, SPREAD_EMPTY, SPREAD_EMPTY}, finals = SPREAD_EMPTY;
   int has_val = figure_needs(set, "val_loss");
   int status = put_curves(f, set, "loss", "train", smooth, curves, error);
   if (!status && has_val) status = put_curves(f, set, "val_loss", "val", NULL, curves, error);
@@ -119,7 +122,10 @@ static int loss_data(FILE *f, const struct figure_request *r, struct error *erro
                                 : later->low > 0 && later->high >= EXPLODED * later->low;
   if (isnan(later->low) && isnan(whole->low)) return error_set(error, STATUS_USAGE, "no finite loss to draw");
   if (isnan(later->low)) curves[LATER] = curves[WHOLE];
-  if (!log_y) extent_see(&curves[LATER].value, floor_);
+  if (!log_y) extent_see(&curves[LATER].value, floor_), extent_see(&curves[ALL].value, floor_);
+  /* a start that takes half of the axis at most is on it */
+  if (!log_y && length_of(&curves[ALL].value) <= 2 * length_of(&curves[LATER].value))
+    curves[LATER] = curves[ALL];
   struct extent axis = spread_axis(&curves[log_y ? WHOLE : LATER], log_y), final = spread_axis(&finals, 0);
   if (!(final.high >= final.low)) has_val = 0;
   fprintf(f, "has_val = %d\nbin_steps = %d\n", has_val, rows_averaged(set));

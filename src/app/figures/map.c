@@ -78,7 +78,6 @@ static int counts(const struct map *m, const struct run *run)
   return metric_counts(m->metric, run, &m->value[run - m->set->run]);
 }
 
-/* The colors: logarithmic where all values are positive and spread far. */
 static int find_range(struct map *m, struct error *error)
 {
   m->range = (struct extent){NAN, NAN, 0};
@@ -86,7 +85,7 @@ static int find_range(struct map *m, struct error *error)
     if (counts(m, &m->set->run[i])) extent_see(&m->range, m->value[i].value);
   if (isnan(m->range.low))
     return error_set(error, STATUS_USAGE, "metric %s: no value that can be drawn", m->metric->name);
-  m->is_log = m->range.low > 0 && m->range.high / m->range.low > 8;
+  m->is_log = figure_is_log(&m->range, m->metric);
   m->range = (struct extent){NAN, NAN, 0};
   return STATUS_OK;
 }
@@ -126,12 +125,14 @@ static void put_axis(FILE *f, const char *name, const struct map_axis *a)
 static void put_all(FILE *f, struct map *m)
 {
   struct buffer heading = {0};
-  buffer_add(&heading, "%s over %s and %s", m->metric->name, m->x.key, m->y.key);
+  char title[256];
+  metric_title(m->metric, title, sizeof title);
+  buffer_add(&heading, "%s over %s and %s", title, m->x.key, m->y.key);
   figure_put_groups(f, &m->panels);
   figure_put_heading(f, m->set, heading.text);
   put_axis(f, "x", &m->x);
   put_axis(f, "y", &m->y);
-  gnuplot_axis(f, "z_name", m->metric->name, m->metric->unit);
+  gnuplot_axis(f, "z_name", title, m->metric->unit);
   gnuplot_number(f, "log_z", m->is_log);
   gnuplot_number(f, "times", metric_is_time(m->metric));
   fprintf(f, "$cells << EOD\n");

@@ -11,6 +11,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+enum { LOG_X_FROM = 4 }; /* largest value over the smallest */
+
 struct parameter_figure {
   const struct runset *set;
   const char *x;
@@ -67,9 +69,7 @@ static int counts(const struct parameter_figure *d, const struct run *run)
   return metric_counts(d->metric, run, &d->value[run - d->set->run]);
 }
 
-static double sign_and_spread(const struct extent *e) { return e->low > 0 ? e->high / e->low : 0; }
-
-/* Axes: logarithmic where all is positive and spreads far. */
+/* Axes: that of x is logarithmic where all is positive and spreads far. */
 static int find_ranges(struct parameter_figure *d, struct error *error)
 {
   d->x_range = d->y_range = (struct extent){NAN, NAN, 0};
@@ -92,8 +92,8 @@ static int find_ranges(struct parameter_figure *d, struct error *error)
     return error_set(error, STATUS_USAGE, "metric %s: no run passed the level", d->metric->name);
   if (isnan(d->y_range.low))
     return error_set(error, STATUS_USAGE, "metric %s: no value that can be drawn", d->metric->name);
-  d->log_x = sign_and_spread(&d->x_range) > 4;
-  d->log_y = sign_and_spread(&d->y_range) > 8;
+  d->log_x = d->x_range.low > 0 && d->x_range.high >= LOG_X_FROM * d->x_range.low * (1 - 1e-12);
+  d->log_y = figure_is_log(&d->y_range, d->metric);
   return STATUS_OK;
 }
 
@@ -144,11 +144,13 @@ static void put_runs(FILE *f, struct parameter_figure *d, int c)
 static void put_all(FILE *f, struct parameter_figure *d)
 {
   struct buffer heading = {0};
-  buffer_add(&heading, "%s against %s", d->metric->name, d->x);
+  char title[256];
+  metric_title(d->metric, title, sizeof title);
+  buffer_add(&heading, "%s against %s", title, d->x);
   figure_put_groups(f, &d->curves);
   figure_put_heading(f, d->set, heading.text);
   gnuplot_text(f, "x_name", d->x);
-  gnuplot_axis(f, "y_name", d->metric->name, d->metric->unit);
+  gnuplot_axis(f, "y_name", title, d->metric->unit);
   gnuplot_number(f, "log_x", d->log_x);
   gnuplot_number(f, "log_y", d->log_y);
   gnuplot_number(f, "times", metric_is_time(d->metric));

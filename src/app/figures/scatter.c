@@ -13,7 +13,7 @@ struct scatter_figure {
   struct metric *metric;  /* [2]: x and y */
   struct measured *value; /* [runs, 2] */
   struct spread spread[2];
-  int log[2];
+  int log[2], geometric[2];
   double mean[2][FIGURE_GROUPS];
 };
 
@@ -41,6 +41,7 @@ static int find_scales(struct scatter_figure *d, struct error *error)
       return error_set(error, STATUS_USAGE, "no run that has finished has both %s and %s", d->metric[0].name,
                        d->metric[1].name);
     d->log[k] = figure_is_log(&e, &d->metric[k]);
+    d->geometric[k] = d->log[k] || (e.low > 0 && metric_is_logit(&d->metric[k]));
     d->spread[k] = SPREAD_EMPTY;
   }
   return STATUS_OK;
@@ -56,7 +57,7 @@ static void put_mean(FILE *f, struct scatter_figure *d, int g)
     int n = 0;
     for (int i = 0; i < group->count; i++)
       if (counts(d, &group->run[i])) x[n++] = values_of(d, &group->run[i])[k].value;
-    struct interval m = interval_of(x, n, d->log[k]);
+    struct interval m = interval_of(x, n, d->geometric[k]);
     if (!n) m.mean = NAN;
     if (n < 2) m.lo = m.hi = m.mean;
     if (metric_is_share(&d->metric[k]) && n > 1) m.lo = fmax(m.lo, 0), m.hi = fmin(m.hi, 1);
@@ -106,7 +107,7 @@ static void put_front(FILE *f, const struct scatter_figure *d)
     on[at] = g;
     count++;
   }
-  fprintf(f, "front = %d\n$front << EOD\n", count);
+  fprintf(f, "front = %d\nfront_first = %d\n$front << EOD\n", count, count ? *on + 1 : 0);
   for (int i = 0; i < count; i++) {
     char text[2][32];
     fprintf(f, "%s %s\n", gnuplot_value(x[on[i]], text[0]), gnuplot_value(y[on[i]], text[1]));
@@ -119,21 +120,25 @@ static void put_axis(FILE *f, const struct scatter_figure *d, int k)
   static const char *const name[] = {"x", "y"};
   struct extent axis = spread_axis(&d->spread[k], d->log[k]);
   const double ends[] = {axis.low, axis.high, d->spread[k].all.low, d->spread[k].all.high};
-  char variable[16];
+  char variable[16], title[256];
   snprintf(variable, sizeof variable, "%s_ends", name[k]);
   gnuplot_numbers(f, variable, ends, 4);
   snprintf(variable, sizeof variable, "log_%s", name[k]);
   gnuplot_number(f, variable, d->log[k]);
+  snprintf(variable, sizeof variable, "geometric_%s", name[k]);
+  gnuplot_number(f, variable, d->geometric[k]);
   snprintf(variable, sizeof variable, "%s_share", name[k]);
   gnuplot_number(f, variable, metric_is_share(&d->metric[k]));
   snprintf(variable, sizeof variable, "%s_name", name[k]);
-  gnuplot_axis(f, variable, d->metric[k].name, d->metric[k].unit);
+  metric_title(&d->metric[k], title, sizeof title);
+  gnuplot_axis(f, variable, title, d->metric[k].unit);
 }
 
 static int scatter_data(FILE *f, const struct figure_request *r, struct error *error)
 {
   struct scatter_figure d = {.set = r->set, .metric = r->metric};
   struct buffer heading = {0};
+  char title[2][256];
   int status = metrics_of(r->metric, 2, r->set, &d.value, error);
   if (status) return status;
   status = find_scales(&d, error);
@@ -147,7 +152,8 @@ static int scatter_data(FILE *f, const struct figure_request *r, struct error *e
     put_front(f, &d);
     put_axis(f, &d, 0);
     put_axis(f, &d, 1);
-    buffer_add(&heading, "%s against %s", r->metric[1].name, r->metric[0].name);
+    for (int k = 0; k < 2; k++) metric_title(&r->metric[k], title[k], sizeof title[k]);
+    buffer_add(&heading, "%s against %s", title[1], title[0]);
     figure_put_heading(f, r->set, heading.text);
   }
   memory_free(heading.text);

@@ -8,8 +8,10 @@
 #include "app/figure.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "config/config.h"
 #include "ledger/tuning.h"
 
+enum { KIND_ROOM = 64 };
 enum { ROOM = 3 }; /* points on either side of the best that set the axis */
 
 struct tuning_figure {
@@ -85,12 +87,27 @@ static void put_best(struct tuning_figure *d)
     }
 }
 
+static int find_kind(void *kind, const struct config_entry *x)
+{
+  const int is_preset = !strcmp(x->key, "preset");
+  if (*x->value && (is_preset || (!strcmp(x->key, "optimizer") && !*(char *)kind)))
+    snprintf(kind, KIND_ROOM, "%s", x->value);
+  return 0;
+}
+
 static void put_groups(FILE *f, const struct tuning *t)
 {
   struct gnuplot_group *group = memory_new((size_t)t->arms + 1, sizeof *group);
+  char kind[KIND_ROOM] = ""; /* of a sole arm, which has no name of its own */
+  if (t->arms == 1 && !strcmp(t->arm->name, TUNING_UNNAMED)) {
+    struct config *c = config_point(t->arm->config, 0);
+    if (!config_finish(c, NULL)) config_each(c, find_kind, kind);
+    config_free(c);
+  }
   for (int g = 0; g < t->arms; g++)
-    group[g] = (struct gnuplot_group){
-      t->arm[g].name, "", t->arm[g].end == TUNING_BRACKETED ? "" : " (no bracket)", (double)t->seeds, 1};
+    group[g] =
+      (struct gnuplot_group){*kind ? kind : t->arm[g].name, "",
+                             t->arm[g].end == TUNING_BRACKETED ? "" : " (no bracket)", (double)t->seeds, 1};
   gnuplot_groups(f, group, t->arms);
   memory_free(group);
 }
@@ -99,6 +116,8 @@ static int tuning_data(FILE *f, const struct figure_request *r, struct error *er
 {
   const struct tuning *t = r->tuning;
   int all = t->keys * t->arms, points = 0;
+  char title[256];
+  struct buffer heading = {0};
   for (int g = 0; g < t->arms; g++) points += t->arm[g].points;
   if (t->arms > FIGURE_GROUPS)
     return error_set(error, STATUS_USAGE, "%d arms; a figure takes %d", t->arms, FIGURE_GROUPS);
@@ -116,7 +135,12 @@ static int tuning_data(FILE *f, const struct figure_request *r, struct error *er
   put_best(&d);
   gnuplot_number(f, "keys", t->keys);
   gnuplot_texts(f, "key_name", t->key, t->keys);
-  gnuplot_axis(f, "y_name", t->metric.name, t->metric.unit);
+  metric_title(&t->metric, title, sizeof title);
+  gnuplot_axis(f, "y_name", title, t->metric.unit);
+  buffer_add(&heading, "%s against %s%s%s", title, t->key[0], t->keys > 1 ? " and " : "",
+             t->keys > 1 ? t->key[1] : "");
+  figure_put_title(f, heading.text);
+  memory_free(heading.text);
   gnuplot_number(f, "maximise", t->maximise);
   gnuplot_number(f, "seeds_each", (double)t->seeds);
   for (int k = 0; k < t->keys; k++) {
