@@ -149,8 +149,9 @@ function onRamp(t) { // the darkest third is left out on dark paper
 /* Groups that differ in one number alone ("lr=0.01") have a place in its sequence, 0 to 1, where there are three or more of them. */
 function shades(all, by) {
   for (const g of all) {
-    const found = by === "none" ? null : /^ ?([^ =]+)=(\S+)$/.exec(by === "seeds" ? g.label.slice(g.kind.length) : g.label)
-    g.number = found && Number.isFinite(Number(found[2])) ? {of: (by === "seeds" ? g.kind : "") + " " + found[1], value: Number(found[2])} : null
+    g.bare = by !== "seeds" || !g.label.startsWith(g.kind) // the label is a value, without a kind
+    const found = by === "none" ? null : /^ ?([^ =]+)=(\S+)$/.exec(g.bare ? g.label : g.label.slice(g.kind.length))
+    g.number = found && Number.isFinite(Number(found[2])) ? {of: (g.bare ? "" : g.kind) + " " + found[1], value: Number(found[2])} : null
   }
   for (const g of all) {
     const alike = all.filter(o => g.number && o.number && o.number.of === g.number.of)
@@ -158,22 +159,24 @@ function shades(all, by) {
   }
 }
 function paint(all, by) {
-  const used = new Map(), first = new Map(), oneKind = all.length > 1 && all.every(g => g.kind === all[0].kind && g.label !== g.kind)
+  const used = new Map(), bases = new Map(), oneKind = all.length > 1 && all.every(g => g.kind === all[0].kind && g.label !== g.kind)
   let spares = 0
   shades(all, by)
   for (const g of all) {
+    const shaded = !Number.isNaN(g.shade)
+    let base = shaded && !g.bare && bases.get(g.kind)
     g.dash = []
-    if (!Number.isNaN(g.shade) && (oneKind || by !== "seeds")) { g.colour = onRamp(g.shade); continue }
-    const base = first.get(g.kind)
-    if (!Number.isNaN(g.shade) && base && base[0] === "#") { g.colour = mixed(base, dark() ? "#000000" : "#FFFFFF", 0.55 * g.shade); continue }
-    let colour = by !== "none" && known[g.kind]
-    if (!colour || used.has(colour)) while (used.has(colour = spare[spares % spare.length]) && spares++ < 2 * spare.length);
-    const times = used.get(colour) || 0
-    used.set(colour, times + 1)
-    if (colour === spare[spares % spare.length]) spares++
-    g.colour = colour
-    g.dash = dashes[times % dashes.length]
-    if (!base) first.set(g.kind, colour)
+    if (shaded && (oneKind || g.bare)) { g.colour = onRamp(g.shade); continue }
+    if (!base) {
+      base = by !== "none" && known[g.kind]
+      if (!base || used.has(base)) while (used.has(base = spare[spares % spare.length]) && spares++ < 2 * spare.length);
+      const times = used.get(base) || 0
+      used.set(base, times + 1)
+      if (base === spare[spares % spare.length]) spares++
+      g.dash = dashes[times % dashes.length]
+      if (!bases.has(g.kind)) bases.set(g.kind, base)
+    }
+    g.colour = shaded ? mixed(base === "ink" ? dark() ? "#BBBBBB" : "#222222" : base, "#FFFFFF", 0.55 * g.shade) : base
   }
 }
 function cell(row, text, name) {

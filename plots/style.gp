@@ -71,18 +71,22 @@ do for [g=1:groups] { if (kind[g] ne kind[1] || rest[g] eq "") { one_kind = 0 } 
 first_of(g) = sum [i=1:g] (kind[i] eq kind[g] && earlier(i) == 0 ? i : 0)
 
 array colour[groups]
+array base[groups]
 spares = 0
 do for [g=1:groups] {
   if (shaded(g) && (one_kind || rest[g] eq "")) {
     colour[g] = on_ramp(shade[g])
-  } else { if (shaded(g) && earlier(g) > 0) {
-    colour[g] = mixed(colour[first_of(g)], 0xFFFFFF, 0.55 * shade[g])
-  } else { if (has_colour(kind[g]) && earlier(g) == 0) {
-    colour[g] = int(word(known_colour, known(kind[g])))
   } else {
-    spares = spares + 1
-    colour[g] = spare(spares)
-  } } }
+    if (shaded(g) && earlier(g) > 0) {
+      base[g] = base[first_of(g)]
+    } else { if (has_colour(kind[g]) && earlier(g) == 0) {
+      base[g] = int(word(known_colour, known(kind[g])))
+    } else {
+      spares = spares + 1
+      base[g] = spare(spares)
+    } }
+    colour[g] = shaded(g) ? mixed(base[g], 0xFFFFFF, 0.55 * shade[g]) : base[g]
+  }
 }
 band(g) = colour[g] + 0xCC000000                     # 80 % transparent
 kind_name(g) = known(kind[g]) > 0 ? word(known_name, known(kind[g])) : kind[g]

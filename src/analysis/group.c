@@ -269,16 +269,22 @@ static int is_column(const struct runset *set, const char *key)
   return 0;
 }
 
+static void add_column(const struct runset *set, const char *key, struct key_list *out)
+{
+  if (!is_column(set, key)) return;
+  out->name = memory_grow(out->name, (size_t)out->count, (size_t)out->count + 1, sizeof *out->name);
+  text_fill(out->name[out->count++], sizeof *out->name, key);
+}
+
 void runset_columns(const struct runset *set, const char *but, struct key_list *out)
 {
   struct keys keys;
   keys_init(&keys);
   *out = (struct key_list){0};
-  for (size_t k = 0; k < keys.count; k++) {
-    if ((but && strcmp(but, keys.key[k].name) == 0) || !is_column(set, keys.key[k].name)) continue;
-    out->name = memory_grow(out->name, (size_t)out->count, (size_t)out->count + 1, sizeof *out->name);
-    text_fill(out->name[out->count++], sizeof *out->name, keys.key[k].name);
-  }
+  for (size_t k = 0; k < keys.count; k++)
+    if (!but || strcmp(but, keys.key[k].name) != 0) add_column(set, keys.key[k].name, out);
+  add_column(set, "data.path", out); /* groups compare the content of these */
+  add_column(set, "train.init_from", out);
   memory_free(keys.key);
 }
 

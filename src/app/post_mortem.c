@@ -56,10 +56,19 @@ static void place_at(const struct run_series *s, double step, char out[32])
   if (best >= 0) snprintf(out, 32, "L%dH%d", (int)(best / s->heads), (int)(best % s->heads));
 }
 
-/* The step of the first max logit above the level, in a run without clips: a clip holds logits near its threshold. */
-static void see_explosion(struct post_mortem *p, const struct run_series *s)
+static int has_part(const char *stack, const char *name)
 {
-  for (long i = 0; i < s->rows * s->width && !p->exploded && !p->clips; i++)
+  const char *at = strstr(stack, name);
+  return at && (at == stack || at[-1] == '+');
+}
+
+/* The step of the first max logit above the level, in a run without QK-Clip, which holds them near its threshold. */
+static void see_explosion(struct post_mortem *p, const struct looking *l)
+{
+  const struct run_series *s = &l->logit;
+  const char *stack = run_parameter(l->run->file, "stabilizers");
+  if (p->clips && stack && has_part(stack, "qk_clip")) return;
+  for (long i = 0; i < s->rows * s->width && !p->exploded; i++)
     if (s->value[i] > POST_MORTEM_EXPLODED) p->exploded = 1, p->step = s->step[i / s->width];
 }
 
@@ -132,14 +141,15 @@ static long where_it_left(const struct run_series *loss, double vocab)
 
 static void take_rows(struct post_mortem *p, const struct looking *l)
 {
-  const struct run_series *s = &l->loss;
+  const struct run_series *s = p->exploded ? &l->logit : &l->loss;
   long end = 0;
   while (end < s->rows && s->step[end] <= p->step) end++;
   if (!p->is_nonfinite) end = end + AFTER < s->rows ? end + AFTER : s->rows;
   for (long row = end > POST_MORTEM_ROWS ? end - POST_MORTEM_ROWS : 0; row < end; row++) {
     struct post_mortem_row *r = &p->row[p->rows++];
-    *r = (struct post_mortem_row){s->step[row], s->value[row], value_at(&l->grad_norm, s->step[row]),
-                                  value_at(&l->logit, s->step[row]), ""};
+    *r =
+      (struct post_mortem_row){s->step[row], value_at(&l->loss, s->step[row]),
+                               value_at(&l->grad_norm, s->step[row]), value_at(&l->logit, s->step[row]), ""};
     place_at(&l->logit, r->step, r->place);
   }
 }
@@ -197,12 +207,6 @@ static void add_hint(struct post_mortem *p, struct buffer *b)
   *b = (struct buffer){0};
 }
 
-static int has_part(const char *stack, const char *name)
-{
-  const char *at = strstr(stack, name);
-  return at && (at == stack || at[-1] == '+');
-}
-
 /* A third of the learning rate, a clip, and a rerun that records more. */
 static void find_hints(struct post_mortem *p, const struct run *run)
 {
@@ -257,7 +261,7 @@ int post_mortem_of(struct post_mortem *p, const struct run *run, struct error *e
     p->blew_up = !p->is_nonfinite && run_blew_up(run->file);
     if (p->is_nonfinite) find_heads(p, &l, event, count);
     if (p->blew_up) p->step = l.loss.step[where_it_left(&l.loss, run_number(run, "model.vocab", NAN))];
-    if (!p->is_nonfinite && !p->blew_up) see_explosion(p, &l.logit);
+    if (!p->is_nonfinite && !p->blew_up) see_explosion(p, &l);
     p->loss = value_at(&l.loss, p->step), p->grad_norm = value_at(&l.grad_norm, p->step);
     for (long i = 0; i < l.logit.rows * l.logit.width; i++)
       if (isfinite(l.logit.value[i]) && !(l.logit.value[i] <= p->peak)) p->peak = l.logit.value[i];
@@ -297,9 +301,11 @@ static void print_healthy(const struct post_mortem *p, const struct run *run)
 {
   char first[32], last[32];
   int over = !strcmp(run_state(run->file), "finished");
-  printf("%s: nothing failed: %s after %ld step%s, every recorded value is finite, loss %s (at step 0: %s)",
-         run->shown, run_state(run->file), run_last_step(run->file), text_s(run_last_step(run->file)),
-         number(p->last_loss, last), number(p->first_loss, first));
+  printf("%s: %s: %s after %ld step%s, every recorded value is finite", run->shown,
+         p->exploded ? "logits exploded" : "nothing failed", run_state(run->file), run_last_step(run->file),
+         text_s(run_last_step(run->file)));
+  if (!isnan(p->first_loss))
+    printf(", loss %s (at step 0: %s)", number(p->last_loss, last), number(p->first_loss, first));
   if (p->spikes) printf(", %ld loss spike%s", p->spikes, text_s(p->spikes));
   printf(over ? ".\n" : " so far.\n");
 }
@@ -328,8 +334,10 @@ static void print_first_nonfinite(const struct post_mortem *p)
 
 static void print_rows(const struct post_mortem *p)
 {
+  int has_heads = 0;
+  for (int i = 0; i < p->rows; i++) has_heads |= *p->row[i].place;
   printf("  %-17s %8s %12s %14s %12s%s\n", p->is_nonfinite ? "steps up to it" : "steps around it", "step",
-         "loss", "gradient norm", "max logit", *p->row[0].place ? "  head" : "");
+         "loss", "gradient norm", "max logit", has_heads ? "  head" : "");
   for (int i = 0; i < p->rows; i++) {
     char text[3][32];
     const struct post_mortem_row *r = &p->row[i];
@@ -359,7 +367,7 @@ void post_mortem_print(const struct post_mortem *p, const struct run *run)
   char first[32], last[32];
   if (!p->is_nonfinite && !p->blew_up) print_healthy(p, run);
   if (p->exploded)
-    printf("  logits exploded   above %g for the first time at step %.0f; the largest is %s\n",
+    printf("  max logit         above %g for the first time at step %.0f; the largest is %s\n",
            POST_MORTEM_EXPLODED, p->step, number(p->peak, first));
   else if (p->is_nonfinite || p->blew_up)
     print_failure(p, run);

@@ -31,6 +31,7 @@ paste -d' ' "$dir/cells" "$dir/groups" | awk '{ if ($1 != $7 || $2 != $8 || $3 !
 # an axis that is a part of the kind: one panel; labels of any width stand apart
 "$program" plot -t "$dir/runs" --x train.lr --y optimizer --of peak > "$dir/out" 2> "$dir/err" || fail "--y optimizer: $(cat "$dir/err")"
 test "$(grep -c '^ *0.003  *0.01  *1e+25' "$dir/out")" = 1 && grep -q '^muon  *[0-9.]*  *[0-9.]* *$' "$dir/out" || fail "--y optimizer: $(cat "$dir/out")"
+"$program" plot --script "$dir/runs" --x train.lr --y stabilizers --of peak 2> "$dir/err" | grep -q "^groups = 2$" || fail "optimizers in one cell"
 "$program" plot -t "$dir/runs" --x optimizer --y date --of peak > "$dir/out" 2> "$dir/err" || fail "--y date: $(cat "$dir/err")"
 grep -q '^20[0-9-]*T[0-9:]*Z  *[0-9.]' "$dir/out" || fail "labels touch: $(cat "$dir/out")"
 "$program" plot -t "$dir/runs" --x train.lr --y train.weight_decay --of peak > "$dir/out" 2> "$dir/err" && grep -q 'Peak max logit over train.lr and train.weight_decay' "$dir/out" ||

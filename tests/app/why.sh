@@ -99,7 +99,8 @@ show --why exploded.h5 > out
     if (!n && largest > 100) { n = 1; printf "above 100 for the first time at step %d; the largest is", $1; head = sprintf(" %d .* L%dH%d$", $1, at / 2, at % 2) }
     if (largest > peak) peak = largest
   } END { printf " %.4g\n%s\n", peak, head }' > wanted
-has "^  logits exploded   $(head -n 1 wanted)$" "why of logits that exploded"
+has "^exploded.h5: logits exploded: finished after 40 steps"  "logits that exploded"
+has "^  max logit         $(head -n 1 wanted)$" "why of logits that exploded"
 has "^ *$(tail -n 1 wanted)" "the head of that step"
 has '^  try .*show --parameters exploded.h5' "what to try"
 show --why --json exploded.h5 > out

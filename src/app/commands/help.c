@@ -303,7 +303,8 @@ static int help(void *request, struct error *e)
   else if (!strcmp(topic, "config"))
     print_reference();
   else if (!(help_command(topic) + help_section(topic) + help_plugin(topic) + help_key(topic) +
-             help_series(topic) + help_claim(topic) + help_topic(topic)))
+             help_claim(topic) + help_topic(topic)) &&
+           !help_series(topic))
     return unknown_topic(topic, e);
   return STATUS_OK;
 }

@@ -311,14 +311,20 @@ static int check_axes(const struct options *r, struct error *error)
   return STATUS_OK;
 }
 
-/* What separates curves or panels: the kind, unless an axis is a part of it. */
+static int is_axis(const struct options *r, const char *key)
+{
+  return (r->x && !strcmp(r->x, key)) || (r->of && !strcmp(r->y, key));
+}
+
+/* What separates curves or panels: the kind; where an axis is a part of it, the other parts. */
 static const char *kinds_of(const struct options *r)
 {
-  static const char *const parts[] = {"kind", "preset", "optimizer", "stabilizers"};
+  const int optimizer = is_axis(r, "optimizer"), stabilizers = is_axis(r, "stabilizers");
   if (r->chosen.selection.by) return r->chosen.selection.by;
-  for (size_t i = 0; r->x && i < sizeof parts / sizeof *parts; i++)
-    if (!strcmp(r->x, parts[i]) || (r->of && !strcmp(r->y, parts[i]))) return "data";
-  return "kind";
+  return is_axis(r, "kind") || (optimizer && stabilizers) ? "data"
+         : optimizer                                      ? "stabilizers"
+         : stabilizers                                    ? "optimizer"
+                                                          : "kind";
 }
 
 static int draw_set(struct options *r, struct error *error)

@@ -79,6 +79,16 @@ struct extra_columns {
   int *width;
 };
 
+static const char *extra_name(const struct key_list *keys, int k)
+{
+  static const char *const others[] = {"kind",  "stabilizers", "lr",   "seed",  "state",
+                                       "steps", "loss",        "last", "clips", "file"};
+  const char *name = key_list_short(keys, k);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (!strcmp(others[i], name)) return keys->name[k];
+  return name;
+}
+
 static const char *extra_value(const struct run *run, const char *key, char room[RUN_VALUE])
 {
   const char *value = run_value(run, key, room);
@@ -92,7 +102,7 @@ static struct extra_columns extra_columns(const struct runset *set)
   runset_columns(set, "train.lr", &x.keys);
   x.width = memory_new((size_t)x.keys.count + 1, sizeof *x.width);
   for (int k = 0; k < x.keys.count; k++) {
-    x.width[k] = (int)strlen(key_list_short(&x.keys, k));
+    x.width[k] = (int)strlen(extra_name(&x.keys, k));
     for (int i = 0; i < set->runs; i++) {
       int length = (int)strlen(extra_value(&set->run[i], x.keys.name[k], room));
       if (length > x.width[k]) x.width[k] = length;
@@ -127,7 +137,7 @@ static void print_runs(const struct runset *set, const struct summary *summaries
     if ((int)strlen(set->run[i].kind) > width) width = (int)strlen(set->run[i].kind);
   printf("%-*s %-12s %-8s %4s %-9s %6s %7s %7s  %-14s %-14s %6s %7s  ", width, "kind", "stabilizers", "lr",
          "seed", "state", "steps", "loss", "val", "peak max logit", "last", "clips", "wall s");
-  for (int k = 0; k < x.keys.count; k++) printf("%-*s  ", x.width[k], key_list_short(&x.keys, k));
+  for (int k = 0; k < x.keys.count; k++) printf("%-*s  ", x.width[k], extra_name(&x.keys, k));
   printf("file\n");
   for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width, &x);
   key_list_free(&x.keys);
@@ -422,10 +432,10 @@ static const struct command_option options[] = {
        "left out of the means"),
   FLAG(parameters, 0, "The configuration of each run, as a file that run reads"),
   FLAG(events, 0, "Clips, spikes, non-finite values, checkpoints"),
-  FLAG(
-    why, 0,
-    "Post-mortem of a failed run, or of one with a max logit above 100: the steps around it, largest growth, "
-    "clips, commands to try; one sentence for another run"),
+  FLAG(why, 0,
+       "Post-mortem of a failed run, or of one that reached a max logit of 100 without QK-Clip: the steps "
+       "around it, largest growth, "
+       "clips, commands to try; one sentence for another run"),
   {.row =
      REAL_ROW(struct options, dead, "-1", 0, 0.5, "1",
               "Dead heads: their max logit or the norm of their query or key weights fell below SHARE of its "
@@ -553,7 +563,7 @@ const struct command command_show = {
     "A summary of runs, one line each. " SELECTION_HELP
     " loss and val are those of the last recorded step; peak "
     "and last are the largest max logit of all recorded steps and of the last, with layer and head. Each key "
-    "in which the runs differ is a column. Notes of the runs stand below.",
+    "of the configuration in which the runs differ is a column. Notes of the runs stand below.",
   .more = "maxlogit show runs --group --where 'train.lr<0.05'\nmaxlogit show --why a.h5",
   OPTIONS,
   .shared = selection_options,

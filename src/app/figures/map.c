@@ -158,16 +158,12 @@ static int map_data(FILE *f, const struct figure_request *r, struct error *error
   return status;
 }
 
-/* Columns that the texts of an axis take, and two between them; at least 10, for a number. */
-static int widest(const struct text_page *t, const char *texts, int count)
+/* Columns that a text of an axis takes, and two behind it; at least 10, for a number. */
+static int room_of(const struct text_page *t, const char *texts, int i)
 {
-  int width = 10;
-  for (int i = 0; i < count; i++) {
-    const char *text = script_text(t->values, texts, i);
-    const int letters = text_letters(text, strlen(text)) + 2;
-    if (letters > width) width = letters;
-  }
-  return width;
+  const char *text = script_text(t->values, texts, i);
+  const int letters = text_letters(text, strlen(text)) + 2;
+  return letters > 10 ? letters : 10;
 }
 
 /* A table: a column a value of x, a line a value of y, the largest on top. */
@@ -176,19 +172,24 @@ static void text_cells(struct text_page *t, int panel)
   const struct script_block b = script_block(t->values, "cells", panel);
   const int wide = (int)script_number(t->values, "x_values", 0),
             high = (int)script_number(t->values, "y_values", 0);
-  const int margin = widest(t, "y_value", high), each = widest(t, "x_value", wide);
-  const int fit = (t->columns - margin) / each, shown = wide < fit ? wide : fit;
+  int at[MOST_VALUES + 1] = {10}, shown = 0;
+  for (int y = 0; y < high; y++)
+    if (room_of(t, "y_value", y) > at[0]) at[0] = room_of(t, "y_value", y);
+  if (at[0] > t->columns / 2) at[0] = t->columns / 2;
+  for (; shown < wide && shown < MOST_VALUES; shown++) {
+    at[shown + 1] = at[shown] + room_of(t, "x_value", shown);
+    if (shown && at[shown + 1] > t->columns + 2) break;
+  }
   struct chart_page page;
   chart_page_new(&page, t->columns, high + 1, t->utf8);
   for (int y = 0; y < high; y++) chart_text(&page, 0, high - 1 - y, 0, script_text(t->values, "y_value", y));
-  for (int x = 0; x < shown; x++)
-    chart_text(&page, margin + x * each, high, 0, script_text(t->values, "x_value", x));
+  for (int x = 0; x < shown; x++) chart_text(&page, at[x], high, 0, script_text(t->values, "x_value", x));
   for (long r = 0; r < b.rows; r++) {
     const double *cell = b.value + r * b.columns;
     char text[48];
-    if (cell[0] >= shown) continue;
+    if (!(cell[0] >= 0 && cell[0] < shown)) continue;
     snprintf(text, sizeof text, cell[4] > 0 ? "%.4g %.0fx" : "%.4g", cell[2], cell[4]);
-    chart_text(&page, margin + (int)cell[0] * each, high - 1 - (int)cell[1], 0, isnan(cell[2]) ? "x" : text);
+    chart_text(&page, at[(int)cell[0]], high - 1 - (int)cell[1], 0, isnan(cell[2]) ? "x" : text);
   }
   chart_page_end(&t->out, &page, 0);
   if (shown < wide)
