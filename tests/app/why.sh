@@ -120,6 +120,9 @@ has "^  try  *maxlogit show --parameters lost.h5 > again.conf$" "try"
 has "maxlogit run again.conf record.path= train.lr=3.333e+29$" "a third of the rate"
 has "maxlogit run again.conf record.path= train.grad_clip=1$" "a clip of the gradient"
 has "maxlogit rerun lost.h5 record.spectra_every=1 record.probe_every=1$" "a rerun that records more"
+run bare preset=adam train.lr=1e30 train.warmup=0 record.spectra_every=0 record.probe_every=1
+show --why bare.h5 > out
+has "maxlogit rerun bare.h5 record.spectra_every=1$" "a rerun with spectra, where there were none"
 # a blown-up run: the step at which the loss rose for good, and the series that grew most
 show --why blown.h5 > out
 has '^  loss rose  *for good at step [0-9]*; it began at ' "why of a run that blew up"

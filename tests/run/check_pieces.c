@@ -169,6 +169,21 @@ START_TEST(spikes_of_a_loss)
 }
 END_TEST
 
+/* A loss is not among those that judge it: the first that can be a spike has 64 before it. */
+START_TEST(first_spike_of_a_loss)
+{
+  for (long before = SPIKE_WINDOW - 1; before <= SPIKE_WINDOW; before++) {
+    struct recorder *r = recorder_of("first_spike.h5");
+    long step = 0;
+    struct health h = health_of(r, &step);
+    for (; step < before; step++) health_spike(&h, 4 + 0.01 * (double)(step % 5), 5);
+    health_spike(&h, 9, 5);
+    written(r, "first_spike.h5", before < SPIKE_WINDOW ? "" : "64 spike -1 -1 9\n");
+    memory_free(h.told_at);
+  }
+}
+END_TEST
+
 /* What is not finite is told once a step and place; the loss before the gradient; the peak keeps the first NaN. */
 START_TEST(what_is_not_finite)
 {
@@ -1426,6 +1441,7 @@ int main(void)
   tcase_add_checked_fixture(k, enter_folder, leave_folder);
   tcase_add_test(k, the_largest);
   tcase_add_test(k, spikes_of_a_loss);
+  tcase_add_test(k, first_spike_of_a_loss);
   tcase_add_test(k, what_is_not_finite);
   tcase_add_test(k, one_balanced_tree);
   tcase_add_test(k, driven_to_an_end);

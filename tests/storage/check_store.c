@@ -603,6 +603,8 @@ START_TEST(what_blew_up)
   ck_assert(blew(4, NAN, 40, 90, 100, 64) && !blew(4, 3, missing_value(), 90, 100, 64));
   const double step[] = {0, 50, 95, 99}, thin[] = {4, 3, 3, 40}, more[] = {4, 3, 3, 4.6};
   ck_assert(losses_blew_up(step, thin, 4, NAN) && !losses_blew_up(step, more, 4, NAN));
+  const double lacking[] = {4, 3, 40, missing_value()}; /* a row of the last tenth without a loss */
+  ck_assert(losses_blew_up(step, lacking, 4, NAN));
 }
 END_TEST
 
