@@ -67,6 +67,11 @@ for width in 60 80 120; do
     done
   done
 done
+# lines that are wrapped have at most that many columns, at any width
+for width in 40 41 42 43 44 45 46 47 48 49 50 51 52 53; do
+  LC_ALL=C COLUMNS=$width "$program" plot -t a.h5 b.h5 c.h5 > typed 2> err || fail "plot -t, $width columns: $(cat err)"
+  test "$(widest)" -le $width || fail "$width columns: $(widest): $(cat typed)"
+done
 drawn_at 80 C.UTF-8 xterm "'$program' plot -t a.h5 b.h5"
 grep -q "$escape\[36m" typed && grep -q "$escape\[33m" typed || fail "no colors of two groups: $(cat typed)"
 for set in 'NO_COLOR=1 TERM=xterm' 'TERM=dumb'; do

@@ -147,7 +147,7 @@ go 0 resume a.h5 train.steps=10; told a finished 10 "$ours"; left a finished 10 
 rows a val_loss '0 3 6 9 10'
 go 2 resume a.h5 train.steps=9; says shorter 'maxlogit: train.steps = 9 is less than the run'"'"'s 10'
 go 2 resume a.h5 train.batch=4
-says 'another batch' 'maxlogit: train.batch would change the past of this run; resume takes train.steps (upwards, constant schedule), paths, threads and recording intervals'
+says 'another batch' 'maxlogit: train.batch would change the past of this run; resume takes train.steps (upwards, constant schedule), paths, threads and recording intervals; a new run from its weights: train.init_from=CHECKPOINT'
 go 0 run -q $tiny train.steps=7 train.schedule=cosine record.path=w.h5
 go 2 resume w.h5 train.steps=9
 says 'a schedule' 'maxlogit: train.steps: the cosine schedule depends on it; only a constant schedule can be extended'
