@@ -273,12 +273,14 @@ class Curves {
   }
 }
 
-const viridis = ["#440154", "#482777", "#3f4a8a", "#31678e", "#26838f", "#1f9d8a", "#6cce5a", "#b6de2b", "#fee825"]
-  .map(x => [1, 3, 5].map(i => parseInt(x.slice(i, i + 2), 16)))
-function colourAt(t) {
-  const x = Math.min(Math.max(t, 0), 1) * (viridis.length - 1), i = Math.min(Math.floor(x), viridis.length - 2)
-  return "rgb(" + viridis[i].map((a, k) => Math.round(a + (viridis[i + 1][k] - a) * (x - i))).join(",") + ")"
+const partsOf = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)) // red, green, blue
+const viridis = ["#440154", "#482777", "#3f4a8a", "#31678e", "#26838f", "#1f9d8a", "#6cce5a", "#b6de2b", "#fee825"].map(partsOf)
+/* The colour at t, 0 to 1, of a list of colours at equal distances. */
+function along(list, t) {
+  const x = Math.min(Math.max(t, 0), 1) * (list.length - 1), i = Math.min(Math.floor(x), list.length - 2)
+  return list[i].map((a, k) => Math.round(a + (list[i + 1][k] - a) * (x - i)))
 }
+const colourAt = t => "rgb(" + along(viridis, t).join(",") + ")"
 
 /* Draw rows of values over steps, d: {s: steps, n: names of the rows, v: their values, w: steps of a point}, and return where they are. */
 function drawHeat(c, width, height, d, log, mark) {

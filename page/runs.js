@@ -138,14 +138,11 @@ function groups() {
 const known = {adam: "#D55E00", adamclip: "#E69F00", muon: "#0072B2", muonclip: "#56B4E9"}
 const spare = ["#009E73", "#CC79A7", "ink", "#8C6D31", "#7A5195", "#6B8E23", "#A0A0A0", "#00A5B5", "#B22222", "#4B4BC8", "#1B5E20", "#F06292",
   "#5D4037", "#9E9D24", "#37474F", "#FF8A65"]
-const ramp = ["#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5EC962", "#ADDC30"]
-const mixed = (a, b, t) => "#" + [1, 3, 5].map(i => [a, b].map(x => parseInt(x.slice(i, i + 2), 16)))
-  .map(([x, y]) => Math.round(x + t * (y - x)).toString(16).padStart(2, "0")).join("")
+const ramp = ["#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5EC962", "#ADDC30"].map(partsOf)
+const hexOf = parts => "#" + parts.map(x => x.toString(16).padStart(2, "0")).join("")
 const dark = () => matchMedia("(prefers-color-scheme: dark)").matches
-function onRamp(t) { // the darkest third is left out on dark paper
-  const x = (dark() ? 1 / 3 + t * 2 / 3 : t) * (ramp.length - 1), i = Math.min(Math.floor(x), ramp.length - 2)
-  return mixed(ramp[i], ramp[i + 1], x - i)
-}
+const onRamp = t => hexOf(along(ramp, dark() ? 1 / 3 + t * 2 / 3 : t)) // the darkest third is left out on dark paper
+const paler = (hex, t) => hexOf(along([hex, "#FFFFFF"].map(partsOf), t))
 /* Groups that differ in one number alone ("lr=0.01") have a place in its sequence, 0 to 1, where there are three or more of them. */
 function shades(all, by) {
   for (const g of all) {
@@ -176,7 +173,7 @@ function paint(all, by) {
       g.dash = dashes[times % dashes.length]
       if (!bases.has(g.kind)) bases.set(g.kind, base)
     }
-    g.colour = shaded ? mixed(base === "ink" ? dark() ? "#BBBBBB" : "#222222" : base, "#FFFFFF", 0.55 * g.shade) : base
+    g.colour = shaded ? paler(base === "ink" ? dark() ? "#BBBBBB" : "#222222" : base, 0.55 * g.shade) : base
   }
 }
 function cell(row, text, name) {

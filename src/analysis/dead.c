@@ -57,7 +57,8 @@ static int find_clipped(const struct run_file *run, const struct run_series *s, 
   *clipped = memory_new((size_t)s->width + 1, 1);
   for (long i = 0; i < count; i++) {
     long column = event[i].layer * s->heads + event[i].head;
-    if (!strcmp(event[i].kind, "clip") && column >= 0 && column < s->width) (*clipped)[column] = 1;
+    if (!strcmp(event[i].kind, "clip") && event[i].head >= 0 && column >= 0 && column < s->width)
+      (*clipped)[column] = 1; /* clips of a whole layer, of its output, are without a head */
   }
   memory_free(event);
   return STATUS_OK;

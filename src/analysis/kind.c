@@ -4,6 +4,7 @@
 #include "analysis/runset_parts.h"
 #include "base/text.h"
 #include "config/preset.h"
+#include "storage/layout.h"
 
 static int setting_differs(void *context, const char *setting)
 {
@@ -49,8 +50,7 @@ void run_name_kind(struct run *run)
   const char *stabilizers = run_parameter_or(run, "stabilizers", "none");
   int preset = preset_of(run), is_bare = strcmp(stabilizers, "none") == 0;
   char file[41]; /* the name of a run that was imported without its options */
-  snprintf(file, sizeof file, "%s", text_file_name(run->path));
-  if (text_ends_with(file, ".h5")) file[strlen(file) - strlen(".h5")] = 0;
+  snprintf(file, sizeof file, "%.*s", (int)run_stem(text_file_name(run->path)), text_file_name(run->path));
   const char *name = preset < 0
                        ? run_parameter_or(run, "optimizer", run_parameter_or(run, "checkpoint.family", file))
                        : presets[preset].name;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/summary.h"
 #include "base/elementary.h"
 #include "base/markup.h"
 #include "base/memory.h"
@@ -48,12 +49,15 @@ static double value_at(const struct run_series *s, double step)
 /* The place of the largest value of a step, "L1H2"; "" without heads. */
 static void place_at(const struct run_series *s, double step, char out[32])
 {
-  long row = row_of(s, step), best = -1;
-  const double *x = s->value + row * s->width;
-  for (long i = 0; row >= 0 && i < s->width && s->shape == PER_HEAD; i++)
-    if (!is_missing(x[i]) && (best < 0 || (!isnan(x[best]) && !(x[i] <= x[best])))) best = i;
+  long row = row_of(s, step);
+  struct place largest = {.layer = -1}, last;
+  if (row >= 0 && s->shape == PER_HEAD) {
+    struct run_series one = *s;
+    one.rows = 1, one.step += row, one.value += row * s->width;
+    summary_places_of(&one, &largest, &last);
+  }
   *out = 0;
-  if (best >= 0) snprintf(out, 32, "L%dH%d", (int)(best / s->heads), (int)(best % s->heads));
+  if (largest.layer >= 0) snprintf(out, 32, "L%dH%d", largest.layer, largest.head);
 }
 
 static int has_part(const char *stack, const char *name)

@@ -203,4 +203,8 @@ hasnt '^0 1 attn/max_logit' "a clipped head"
 has '^0 1 head_q/frobenius_norm 10 ' "the norms of a clipped head"
 "$program" show --why --dead ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --dead"
 "$program" show --why --of loss ok.h5 > out 2> err; test $? -eq 2 || fail "--why and --of"
+# clips of a layer's output are not clips of a head: the last head of the layer before may die, too
+run fading preset=muon stabilizers=max_output_clip max_output_clip.tau=0.01 train.lr=0.02 train.weight_decay=5 train.steps=200
+show --dead=0.5 fading.h5 | awk '$3 == "attn/max_logit" { printf "L%dH%d ", $1, $2 }' > out
+test "$(cat out)" = 'L0H0 L0H1 L1H0 L1H1 ' || fail "deaths beside clips of layers: $(cat out)"
 finish
