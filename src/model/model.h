@@ -33,7 +33,8 @@ struct model {
   struct stabilizer_context context[MAX_STABILIZERS];
   /* zero after model_init; for programs that are made afterwards */
   struct precision_options precision;
-  long experts; /* of a router, at most; 0: there is none */
+  long most_logits; /* that exist at one time, of programs that are made afterwards; 0: 2^24 */
+  long experts;     /* of a router, at most; 0: there is none */
   void *ffn_state;
   /* of the program that is being recorded: */
   const struct tally *into;

@@ -30,7 +30,7 @@ enum point {
   POINT_STREAM, /* x [N,D]: the residual stream behind a block */
   POINT_SCORES, /* of a layer's attention, behind it: the rest of struct flow */
   POINT_ROUTES, /* of a layer's router: x [N,E], its logits */
-  POINT_LOGITS, /* x [N,V], layer -1 */
+  POINT_LOGITS, /* x [N,V], layer -1; not called where logits are never whole (struct model_program) */
   POINT_BEFORE_UPDATE /* layer -1: the host, between a step's pass and all that changes weights; no program, no flow */
 };
 struct flow {
@@ -77,12 +77,13 @@ struct model_program {
   struct tensor *start, *end, *window; /* see struct layer_inputs; end and window NULL where it is without */
   struct key_ranges *stage;            /* likewise */
   struct tensor *loss;                 /* [1,2] cross-entropy | z term */
-  struct tensor *logits, *ml; /* [N,V], [N,2] (cross_entropy); readable after a run only without backward */
+  struct tensor *token_loss;           /* [N,1]; NULL with backward */
+  struct tensor *logits;               /* [N,V]; NULL with backward, or where they are never whole */
   /* Of every module, [modules]; none in a decoder. Its tokens are the targets of the one before it. At first its
      targets and weights are 0. */
   struct ahead {
     struct tensor *targets, *weight; /* inputs [N,1]: the token k + 1 further on */
-    struct tensor *loss, *logits;    /* as above */
+    struct tensor *loss, *logits;    /* logits: readable after a run only without backward */
   } * ahead;
   struct tensor **stats; /* [layers] of [H,4]: see attention_forward; rows of all_stats */
   struct tensor *all_stats;

@@ -5,6 +5,9 @@
 #include "model/model.h"
 #include "numerics/ranks.h"
 
+/* Logits that exist at one time, at most, unless one row has more: 64 MiB in single precision. */
+enum { MOST_LOGITS = 1 << 24 };
+
 /* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
 static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table)
 {
@@ -101,6 +104,38 @@ static struct tensor *logits_of(struct model *m, struct program *p, struct tenso
   return op_linear(p, norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
 }
 
+/* Rows whose logits exist at one time: all, unless these are too many. The predictions of modules that look ahead are
+   compared, so they need all. */
+static long logit_rows(const struct model *m, const struct model_program *mp)
+{
+  const long n = mp->batch * mp->context,
+             some = (m->most_logits ? m->most_logits : MOST_LOGITS) / m->options.vocab;
+  return mp->ahead || n <= some ? n : some < 1 ? 1 : some;
+}
+
+static void record_loss(struct model *m, struct model_program *mp, struct tensor *x, int backward)
+{
+  struct program *p = mp->program;
+  const long n = mp->batch * mp->context, rows = logit_rows(m, mp);
+  if (!backward) {
+    mp->token_loss = program_temporary(p, n, 1, "token losses");
+    program_keep(p, mp->token_loss);
+  }
+  if (rows < n) {
+    program_unit(p);
+    mp->loss = op_split_loss(p, norm(m, p, x, m->norm), model_weight(m, p, m->head, 1), mp->targets,
+                             mp->weight, m->z_loss, rows, mp->token_loss);
+    return;
+  }
+  struct tensor *logits = logits_of(m, p, x, m->norm), *ml;
+  model_tap(m, p, POINT_LOGITS, -1, &(struct flow){.x = logits});
+  mp->loss = op_cross_entropy(p, logits, mp->targets, mp->weight, m->z_loss, &ml);
+  if (backward) return;
+  mp->logits = logits;
+  program_keep(p, logits);
+  PROGRAM_CALL(p, token_loss, .y = mp->token_loss, .logits = logits, .ml = ml, .targets = mp->targets);
+}
+
 /* Module k = index + 1 (arXiv 2412.19437 eq. 21 to 25): from the stream h of depth k - 1 and the embedding of the
    token k further on, join [RMSNorm h ; RMSNorm e], then a block, then the model's own head; returns the stream of
    depth k. */
@@ -120,15 +155,13 @@ static struct tensor *look_ahead(struct model *m, struct model_program *mp, cons
   return x;
 }
 
-static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs)
+static void record(struct model *m, struct model_program *mp, const struct layer_inputs *inputs, int backward)
 {
   struct tensor *x = op_embed(mp->program, mp->tokens, &m->embed->value), *h;
   for (int l = 0; l < m->options.layers; l++) x = block(m, mp, inputs, l, x);
   h = x;
   for (int k = 0; mp->ahead && k < m->options.mtp; k++) h = look_ahead(m, mp, inputs, k, h);
-  mp->logits = logits_of(m, mp->program, x, m->norm);
-  model_tap(m, mp->program, POINT_LOGITS, -1, &(struct flow){.x = mp->logits});
-  mp->loss = op_cross_entropy(mp->program, mp->logits, mp->targets, mp->weight, m->z_loss, &mp->ml);
+  record_loss(m, mp, x, backward);
 }
 
 static void add_ahead(struct model *m, struct model_program *mp)
@@ -168,7 +201,7 @@ static struct key_ranges add_stages(const struct model *m, struct model_program 
 
 /* Inputs, rope table for `positions`, and the forward pass. */
 static struct tensor *begin_program(struct model *m, struct model_program *mp, long batch, struct zigzag cut,
-                                    long positions, struct decoding *decoding, long parts)
+                                    long positions, struct decoding *decoding, long parts, int backward)
 {
   long context = zigzag_rows(&cut), n = batch * context;
   *mp =
@@ -208,20 +241,13 @@ static struct tensor *begin_program(struct model *m, struct model_program *mp, l
     mp->routes = program_temporary(mp->program, model_blocks(&m->options), m->experts + 4, "routes");
     program_keep(mp->program, mp->routes);
   }
-  record(m, mp, &inputs);
+  record(m, mp, &inputs, backward);
   program_keep(mp->program, mp->loss);
   return rope_table;
 }
 
-static void end_program(struct model *m, struct model_program *mp, struct tensor *rope_table, int backward)
+static void end_program(struct model *m, struct model_program *mp, struct tensor *rope_table)
 {
-  if (backward) {
-    program_backward(mp->program, mp->loss);
-  } else {
-    program_keep(mp->program, mp->logits);
-    program_keep(mp->program, mp->ml);
-    for (int k = 0; mp->ahead && k < m->options.mtp; k++) program_keep(mp->program, mp->ahead[k].logits);
-  }
   program_plan(mp->program);
   fill_rope_table(&m->options, m->device, rope_table);
   fill_inputs(m, mp);
@@ -265,10 +291,13 @@ void model_program_init(struct model *m, struct model_program *mp, long batch, l
   REQUIRE(cut.ranks == 1 || context % (2 * cut.ranks) == 0);
   m->into = into;
   m->share = 1 / (double)(parts * cut.ranks);
-  struct tensor *rope_table = begin_program(m, mp, batch, cut, context, NULL, parts);
+  struct tensor *rope_table = begin_program(m, mp, batch, cut, context, NULL, parts, backward);
+  if (backward) program_backward(mp->program, mp->loss);
+  for (int k = 0; !backward && mp->ahead && k < m->options.mtp; k++)
+    program_keep(mp->program, mp->ahead[k].logits);
   if (into) accumulate_tally(m, mp, into);
   m->into = NULL;
-  end_program(m, mp, rope_table, backward);
+  end_program(m, mp, rope_table);
 }
 
 int model_decoder_init(struct model *m, struct model_program *mp, long batch, long block, long length,
@@ -286,7 +315,8 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
                      "absorbed decoding wants keys and values that come from a latent; with "
                      "model.attention = %s they come from the width; allowed: materialised",
                      m->options.attention);
-  struct tensor *rope_table = begin_program(m, mp, batch, (struct zigzag){block, 0, 1}, length, &decoding, 1);
+  struct tensor *rope_table =
+    begin_program(m, mp, batch, (struct zigzag){block, 0, 1}, length, &decoding, 1, 0);
   if (decoding.refused) {
     model_program_free(mp);
     return error_set(e, STATUS_USAGE,
@@ -294,7 +324,7 @@ int model_decoder_init(struct model *m, struct model_program *mp, long batch, lo
                      "follow; allowed: materialised");
   }
   mp->cached = decoding.cached;
-  end_program(m, mp, rope_table, 0);
+  end_program(m, mp, rope_table);
   return STATUS_OK;
 }
 

@@ -236,4 +236,8 @@ struct tensor *op_cross_entropy(struct program *, struct tensor *logits, struct 
 /* The same in addition to the program's own loss: `by` [1] times its gradient is added. */
 struct tensor *op_side_loss(struct program *, struct tensor *logits, struct tensor *targets,
                             struct tensor *weight, struct tensor *z, struct tensor *by);
+/* op_cross_entropy of logits x w^T that exist for `rows` rows at a time. With token_loss [N,1] (written) the program
+   has no reverse; without it, the loss is computed in the reverse, just before its gradients. */
+struct tensor *op_split_loss(struct program *, struct tensor *x, struct tensor *w, struct tensor *targets,
+                             struct tensor *weight, struct tensor *z, long rows, struct tensor *token_loss);
 #endif

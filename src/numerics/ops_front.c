@@ -511,3 +511,66 @@ struct tensor *op_cross_entropy(struct program *p, struct tensor *logits, struct
   if (ml) *ml = s.ml;
   return s.loss;
 }
+
+/* --- the loss of logits that are never whole ------------------------------------------------------------ */
+
+struct split_loss {
+  struct tensor *loss, *x, *w, *targets, *weight, *z;
+  long rows; /* at once */
+};
+
+/* Some rows: their inputs and logits. */
+struct loss_rows {
+  struct tensor *x, *logits, *ml, *targets, *weight;
+};
+
+/* The loss of the rows from `row` on is added to that of the rows before. */
+static struct loss_rows loss_of_rows(struct program *p, const struct split_loss *s, long row)
+{
+  const long n = s->rows < s->x->rows - row ? s->rows : s->x->rows - row;
+  const struct loss_rows r = {.x = program_rows(p, s->x, row, n),
+                              .logits = program_temporary(p, n, s->w->rows, "some logits"),
+                              .ml = program_temporary(p, n, 2, "some loss softmax"),
+                              .targets = program_rows(p, s->targets, row, n),
+                              .weight = program_rows(p, s->weight, row, n)};
+  struct tensor *loss = row ? program_temporary(p, 1, 2, "some loss") : s->loss;
+  CALL(p, matmul, .c = r.logits, .a = r.x, .b = s->w, .tb = 1, .alpha = 1);
+  CALL(p, cross_entropy, .loss = loss, .ml = r.ml, .logits = r.logits, .targets = r.targets,
+       .weight = r.weight, .z = s->z);
+  if (row) CALL(p, axpby, .y = s->loss, .x = loss, .alpha = 1, .beta = 1);
+  return r;
+}
+
+static void split_loss_step(struct program *p, const void *context)
+{
+  const struct split_loss *s = context;
+  REQUIRE(program_starts(p, s->loss));
+  long add_dx, add_dw;
+  struct tensor *dx = program_grad(p, s->x, &add_dx), *dw = program_grad(p, s->w, &add_dw);
+  for (long row = 0; row < s->x->rows; row += s->rows) {
+    const struct loss_rows r = loss_of_rows(p, s, row);
+    struct tensor *d = program_temporary(p, r.logits->rows, r.logits->cols, "gradient of some logits");
+    CALL(p, cross_entropy_backward, .dlogits = d, .logits = r.logits, .ml = r.ml, .targets = r.targets,
+         .weight = r.weight, .z = s->z);
+    CALL(p, matmul, .c = program_rows(p, dx, row, r.x->rows), .a = d, .b = s->w, .add = add_dx, .alpha = 1);
+    CALL(p, matmul, .c = dw, .a = d, .b = r.x, .ta = 1, .add = add_dw || row, .alpha = 1);
+  }
+}
+
+struct tensor *op_split_loss(struct program *p, struct tensor *x, struct tensor *w, struct tensor *targets,
+                             struct tensor *weight, struct tensor *z, long rows, struct tensor *token_loss)
+{
+  const struct split_loss s = {program_temporary(p, 1, 2, "loss"), x, w, targets, weight, z, rows};
+  program_keep(p, s.loss);
+  program_flows(p, s.loss, x), program_flows(p, s.loss, w);
+  if (!token_loss) {
+    program_on_backward(p, split_loss_step, &s, sizeof s);
+    return s.loss;
+  }
+  for (long row = 0; row < x->rows; row += rows) {
+    const struct loss_rows r = loss_of_rows(p, &s, row);
+    CALL(p, token_loss, .y = program_rows(p, token_loss, row, r.x->rows), .logits = r.logits, .ml = r.ml,
+         .targets = r.targets);
+  }
+  return s.loss;
+}

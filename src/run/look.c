@@ -6,9 +6,8 @@
 
 void trainer_token_losses(struct trainer *t, const struct model_program *p, real *out)
 {
-  struct tensor y = tensor_rows(t->engine.token_loss, 0, p->batch * p->context);
-  op_run(t->engine.device, OP_token_loss, &(union op_args){.token_loss = {&y, p->logits, p->ml, p->targets}});
-  t->engine.device->download(t->engine.device, out, y.data, (size_t)y.rows * sizeof(real));
+  t->engine.device->download(t->engine.device, out, p->token_loss->data,
+                             (size_t)p->token_loss->rows * sizeof(real));
 }
 
 /* Add the losses of micro-batch `part`, from the program's last pass, to the sums of their positions. */

@@ -215,8 +215,6 @@ static int init_training(struct trainer *t, struct error *e)
   outcome_init(&t->record.outcome, t->arena, &t->engine.model);
   health_init(&t->record.health, t->arena, &t->engine.model, &t->ring.reading);
   init_flights(t);
-  t->engine.token_loss =
-    tensor_new(t->engine.device, TENSOR_REAL, rows * t->engine.look_program.context, 1, "token loss");
   t->engine.columns = arena_get(t->arena, (size_t)(rows * context), sizeof(int));
   t->engine.token_loss_host = arena_get(t->arena, (size_t)(rows * context), sizeof(real));
   t->val_loss = t->grad_norm = NAN;
@@ -313,7 +311,6 @@ void trainer_release(struct trainer *t)
   grad_reduce_free(t->engine.step_reduce);
   grad_reduce_free(t->engine.look_reduce);
   program_free(t->engine.keep_val);
-  if (t->engine.token_loss) tensor_free(t->engine.device, t->engine.token_loss);
   if (t->engine.model.device) model_free(&t->engine.model);
   shards_free(t->engine.device, t->ranks.shards);
   if (t->ranks.early) device_set_early(t->engine.device, NULL), shards_free(t->engine.device, t->ranks.early);

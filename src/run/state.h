@@ -69,7 +69,6 @@ struct trainer_engine {
   struct grad_reduce *step_reduce, *look_reduce;
   struct program *keep_val; /* copies a sum of losses from the probe's entry to the validation's */
   struct host_batch host;
-  struct tensor *token_loss; /* [N, 1] on the device */
   real *token_loss_host;
   int *columns; /* of some positions of a micro-batch: at most all */
 };

@@ -425,8 +425,10 @@ START_TEST(z_loss_stands_apart)
   double squares = 0;
   program_run(mp.program);
   program_run(without.program);
-  for (int i = 0; i < 14; i++)
-    squares += pow((double)REALS(mp.ml)[2 * i] + log((double)REALS(mp.ml)[2 * i + 1]), 2) / 14;
+  for (int i = 0; i < 14; i++) { /* log Z: a token's loss and its logit */
+    const double logit = (double)REALS(mp.logits)[i * mp.logits->ld + INTS(mp.targets)[i]];
+    squares += pow((double)REALS(mp.token_loss)[i] + logit, 2) / 14;
+  }
   ck_assert_double_eq_tol((double)REALS(mp.loss)[1], 0.25 * squares, 14 * REAL_EPS * squares);
   ck_assert(REALS(mp.loss)[0] == REALS(without.loss)[0]);
   ck_assert(REALS(without.loss)[1] == 0);
@@ -480,6 +482,36 @@ START_TEST(gqa_is_mha_with_repeated_keys)
   model_program_free(&b);
   fixture_close(g);
   fixture_close(m);
+}
+END_TEST
+
+/* Logits that exist for three rows of fourteen at a time, with weights of its own and with the embedding's. */
+START_TEST(logits_in_parts)
+{
+  struct fixture *f[2];
+  struct model_program mp[2];
+  for (int i = 0; i < 2; i++) {
+    f[i] = small_or_fail("mha", _i ? "tied=1 z_loss=0.1" : "z_loss=0.1", "none");
+    f[i]->model.most_logits = i ? 3 * 11 : 0;
+    mp[i] = fixture_program(f[i], 2, 7, 1);
+    program_run(mp[i].program);
+  }
+  const struct tensor *whole = &f[0]->model.params.grads, *parts = &f[1]->model.params.grads;
+  for (int k = 0; k < 2; k++)
+    ck_assert_double_eq_tol((double)REALS(mp[1].loss)[k], (double)REALS(mp[0].loss)[k], 14 * REAL_EPS);
+  for (long j = 0; j < whole->cols; j++)
+    ck_assert_double_eq_tol((double)REALS(parts)[j], (double)REALS(whole)[j], 14 * REAL_EPS);
+  for (int i = 0; i < 2; i++) {
+    model_program_free(&mp[i]);
+    mp[i] = fixture_program(f[i], 2, 7, 0);
+    program_run(mp[i].program);
+  }
+  ck_assert(!mp[1].logits);
+  same_bits(mp[0].token_loss, mp[1].token_loss, 14);
+  for (int i = 0; i < 2; i++) {
+    model_program_free(&mp[i]);
+    fixture_close(f[i]);
+  }
 }
 END_TEST
 
@@ -903,6 +935,7 @@ int main(void)
   tcase_add_test(c, z_loss_stands_apart);
   tcase_add_test(c, gqa_with_every_head_is_mha);
   tcase_add_test(c, gqa_is_mha_with_repeated_keys);
+  tcase_add_loop_test(c, logits_in_parts, 0, 2);
   tcase_add_loop_test(c, causal, 0, n);
   tcase_add_loop_test(c, masks, 0, n);
   tcase_add_loop_test(c, masks_that_are_causal, 0, n);

@@ -41,8 +41,8 @@ static void begin(struct scene *s)
   ck_assert_int_eq(device_open(&s->device, "reference", 1, NULL), STATUS_OK);
   s->program = program_new(s->device);
   s->tokens = program_input(s->program, TENSOR_INT, 1, N, "tokens");
-  s->targets = program_input(s->program, TENSOR_INT, 1, N, "targets");
-  s->weight = program_input(s->program, TENSOR_REAL, 1, N, "weight");
+  s->targets = program_input(s->program, TENSOR_INT, N, 1, "targets");
+  s->weight = program_input(s->program, TENSOR_REAL, N, 1, "weight");
   s->position = program_input(s->program, TENSOR_INT, 1, N, "position");
   s->start = program_input(s->program, TENSOR_INT, 1, N, "start");
   s->table = program_input(s->program, TENSOR_REAL, LENGTH, 4, "table");
@@ -71,6 +71,15 @@ static void finish(struct scene *s, struct tensor *y)
   struct tensor *logits = op_linear(s->program, y, param(s, VOCAB, y->cols), NULL, NULL);
   s->loss = op_cross_entropy(s->program, logits, s->targets, s->weight, number(s->program, 0.01), NULL);
   program_backward(s->program, s->loss);
+  program_plan(s->program);
+}
+
+/* The loss of logits that exist for `rows` rows at a time; with token_loss, without a reverse. */
+static void finish_split(struct scene *s, struct tensor *y, long rows, struct tensor *token_loss)
+{
+  s->loss = op_split_loss(s->program, y, param(s, VOCAB, y->cols), s->targets, s->weight,
+                          number(s->program, 0.01), rows, token_loss);
+  if (!token_loss) program_backward(s->program, s->loss);
   program_plan(s->program);
 }
 
@@ -955,6 +964,31 @@ START_TEST(waves_follow_the_memory)
 }
 END_TEST
 
+/* Rows at a time: one, some with a rest, all. */
+START_TEST(a_split_loss_is_the_loss)
+{
+  static const long rows[] = {1, 3, N, N + 1};
+  struct scene whole, split, forward;
+  begin(&whole), begin(&split), begin(&forward);
+  finish(&whole, build_linear(&whole));
+  finish_split(&split, build_linear(&split), rows[_i], NULL);
+  struct tensor *y = build_linear(&forward);
+  struct tensor *token_loss = program_temporary(forward.program, N, 1, "token losses");
+  program_keep(forward.program, token_loss);
+  finish_split(&forward, y, rows[_i], token_loss);
+  const double loss = run(&whole);
+  ck_assert_double_eq_tol(run(&split), loss, 1e-14);
+  ck_assert_double_eq_tol(run(&forward), loss, 1e-14);
+  double sum = 0;
+  for (int n = 0; n < N; n++) sum += REALS(forward.weight)[n] * REALS(token_loss)[n];
+  ck_assert_double_eq_tol(sum, REALS(whole.loss)[0], 1e-14);
+  for (int i = 0; i < whole.params; i++)
+    for (long j = 0; j < whole.param[i]->rows * whole.param[i]->cols; j++)
+      ck_assert_double_eq_tol(REALS(split.param[i]->grad)[j], REALS(whole.param[i]->grad)[j], 1e-14);
+  end(&whole), end(&split), end(&forward);
+}
+END_TEST
+
 /* It lies in the midst of all workers' scratch, and cannot grow. */
 START_TEST(a_worker_that_takes_more_than_was_declared_is_a_bug)
 {
@@ -975,6 +1009,7 @@ int main(void)
   tcase_add_loop_test(t, gradient_is_the_slope, 0, CASES);
   tcase_add_loop_test(t, live_tensors_never_overlap, 0, CASES);
   tcase_add_loop_test(t, replay_gives_the_same_bits, 0, CASES);
+  tcase_add_loop_test(t, a_split_loss_is_the_loss, 0, 4);
   tcase_add_test(t, kept_tensors_survive_the_run);
   tcase_add_test(t, parameter_gradients_add);
   tcase_add_test(t, work_is_counted);
