@@ -1,14 +1,18 @@
 #include "training/data.h"
-#include <string.h>
 
-static const char *const vocab_names[] = {"char", "byte", NULL};
+static const char *const vocab_names[] = {"char", "byte", "words", NULL};
 static const char *const packing_names[] = {"none", "documents", NULL};
 
 const struct option_row data_rows[] = {
   TEXT_ROW(struct data_options, path, "", "text files for data=bytes, joined by +",
            OPTION_FREE | OPTION_LIST),
-  CHOICE_ROW(struct data_options, vocab, "char", vocab_names,
-             "symbols of data=bytes: the bytes that occur (char), or all 256 (byte)", 0),
+  CHOICE_ROW(
+    struct data_options, vocab, "char", vocab_names,
+    "tokens of data=bytes: the bytes that occur (char), all 256 (byte), or words with the space before them, "
+    "and other bytes (words)",
+    0),
+  INT_ROW(struct data_options, symbols, "65536", 2, 65536, "symbols",
+          "words that differ, with data.vocab=words; rarer ones share the last", OPTION_LATER),
   REAL_ROW(struct data_options, val_fraction, "0.1", 0.001, 0.5, "1",
            "share of the text, at its end, used for validation", 0),
   CHOICE_ROW(struct data_options, packing, "none", packing_names,
@@ -25,10 +29,4 @@ struct draw data_draw(enum data_split split, uint64_t seed, uint64_t index)
   static const uint32_t stream[] = {
     [DATA_TRAIN] = STREAM_TRAIN_DATA, [DATA_VAL] = STREAM_VAL_DATA, [DATA_PROBE] = STREAM_PROBE_DATA};
   return (struct draw){.seed = seed, .stream = stream[split], .step = index};
-}
-
-void data_letters(struct data *data)
-{
-  static const char letters[] = " etaoinshrdlucmfwypvbgkjqxzETAOINSHRDLUCMFWYPVBGKJQXZ0123456789";
-  for (size_t i = 0; i < sizeof letters - 1 && (long)i < data->vocab; i++) data->symbols[i][0] = letters[i];
 }

@@ -13,13 +13,13 @@ enum data_split { DATA_TRAIN, DATA_VAL, DATA_PROBE };
    cross their boundaries. */
 struct data_options {
   const char *path;      /* bytes: a file or files joined by + */
-  long vocab;            /* bytes: char, byte */
+  long vocab, symbols;   /* bytes: char, byte, words; words that differ, at most */
   double val_fraction;   /* 0.1 */
   long packing;          /* none, documents */
   const char *separator; /* bytes with packing: the text that ends a document */
   double label_noise;    /* 0 */
 };
-enum { DATA_CHAR, DATA_BYTE }; /* vocab */
+enum { DATA_CHAR, DATA_BYTE, DATA_WORDS }; /* vocab */
 enum { DATA_PACKING_NONE, DATA_PACKING_DOCUMENTS };
 extern const struct option_row data_rows[];
 
@@ -41,7 +41,6 @@ struct data { /* zeroed before init */
   uint64_t content;      /* hash of all data that the source draws from, without paths */
   char description[256]; /* "shakespeare.txt, 1115394 bytes, 65 symbols" */
   int has_mask, has_document;
-  char symbols[256][8]; /* printed form of token i, if vocab <= 256; may be empty */
 };
 
 struct data_source {
@@ -61,6 +60,4 @@ const struct data_source *data_source_find(const char *name);
 /* --- for sources ----------------------------------------------------------------------------------------- */
 /* The random stream of one batch. */
 struct draw data_draw(enum data_split, uint64_t seed, uint64_t index);
-/* Print token i as the i-th of these, while they last: space, letters by frequency, digits. */
-void data_letters(struct data *);
 #endif

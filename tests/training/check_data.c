@@ -269,11 +269,9 @@ START_TEST(bytes_symbols)
   must_open(&s, "bytes", "");
   must_open(&byte, "bytes", "data.vocab=byte");
   ck_assert_int_eq(s.data.vocab, 4);
-  ck_assert_str_eq(s.data.symbols[0], "\\n");
-  ck_assert_str_eq(s.data.symbols[1], "a");
-  ck_assert_str_eq(s.data.symbols[2], "b");
-  ck_assert_str_eq(s.data.symbols[3], "n");
-  ck_assert_str_eq(byte.data.symbols['b'], "b");
+  struct filled f, of_byte;
+  fill(&f, &s, DATA_TRAIN, SEED, 0), fill(&of_byte, &byte, DATA_TRAIN, SEED, 0);
+  for (int i = 0; i < CONTEXT; i++) ck_assert_int_eq("\nabn"[f.tokens[0][i]], of_byte.tokens[0][i]);
   ck_assert(s.data.content != byte.data.content);
   ck_assert(isnan(s.data.loss_floor));
   snprintf(list, sizeof list, "data.path=%s+%s", path, path);
@@ -281,6 +279,41 @@ START_TEST(bytes_symbols)
   ck_assert(joined.data.content != s.data.content);
   ck_assert_ptr_nonnull(strstr(joined.data.description, "1400 bytes"));
   close_source(&s), close_source(&byte), close_source(&joined);
+}
+END_TEST
+
+/* Words by frequency, equal ones by their bytes; beyond the most frequent one token; a document ends with a word. */
+START_TEST(words)
+{
+  static const char line[] = "the cat  the dog, the cat\n"; /* the| cat| | the| dog|,| the| cat|\n */
+  static const struct {
+    const char *settings;
+    int vocab, tokens[9];
+  } cases[] = {{"data.vocab=words data.packing=documents data.separator=\\n", 7, {6, 0, 3, 1, 4, 5, 1, 0, 2}},
+               {"data.vocab=words data.packing=documents data.separator=\\n data.symbols=4",
+                4,
+                {3, 0, 3, 1, 3, 3, 1, 0, 2}}};
+  char text[100 * (sizeof line - 1)];
+  uint64_t content[2];
+  for (size_t i = 0; i < sizeof text; i++) text[i] = line[i % (sizeof line - 1)];
+  write_text(text, sizeof text);
+  for (int c = 0; c < 2; c++) {
+    struct opened s;
+    struct filled f;
+    must_open(&s, "bytes", cases[c].settings);
+    ck_assert_int_eq(s.data.vocab, cases[c].vocab);
+    ck_assert_ptr_nonnull(strstr(s.data.description, "900 words"));
+    fill(&f, &s, DATA_TRAIN, SEED, 0);
+    int at = 0;
+    while (f.tokens[0][at] != 2) at++; /* the end of a line */
+    for (int t = 0; at + 1 + t < CONTEXT; t++) {
+      ck_assert_int_eq(f.tokens[0][at + 1 + t], cases[c].tokens[t % 9]);
+      ck_assert_int_eq(f.mask[0][at + 1 + t] == 0, t % 9 == 8);
+    }
+    content[c] = s.data.content;
+    close_source(&s);
+  }
+  ck_assert(content[0] != content[1]);
 }
 END_TEST
 
@@ -559,6 +592,37 @@ START_TEST(markov_turns)
 }
 END_TEST
 
+/* Of more symbols than have tables in the hash: frequencies fall like 1/r, all successors differ, nothing is out of
+   range. */
+START_TEST(markov_of_many_symbols)
+{
+  enum { MANY = 65536 };
+  struct opened s, other;
+  struct filled f;
+  must_open(&s, "markov", "markov.symbols=65536");
+  must_open(&other, "markov", "markov.symbols=65535");
+  ck_assert_int_eq(s.data.vocab, MANY);
+  ck_assert(s.data.content != other.data.content);
+  int *count = memory_new(MANY, sizeof *count), high = 0, first = 0;
+  for (uint64_t index = 0; index < 400; index++) {
+    fill(&f, &s, DATA_TRAIN, SEED, index);
+    check_batch(&s, &f);
+    for (int b = 0; b < BATCH; b++) {
+      first += f.tokens[b][0] < 256;
+      for (int t = 0; t <= CONTEXT; t++) count[f.tokens[b][t]]++, high += f.tokens[b][t] >= MANY / 2;
+    }
+  }
+  /* sum of 1/r over 256 and over 65536 terms: 6.12 of 11.67; over the upper half: ln 2 of 11.67 */
+  ck_assert_double_eq_tol(first / (400.0 * BATCH), 6.124 / 11.668, 0.03);
+  ck_assert_double_eq_tol(high / (400.0 * BATCH * (CONTEXT + 1)), 0.6931 / 11.668, 0.02);
+  int distinct = 0;
+  for (int i = 0; i < MANY; i++) distinct += count[i] > 0;
+  ck_assert_int_gt(distinct, 10000);
+  memory_free(count);
+  close_source(&s), close_source(&other);
+}
+END_TEST
+
 START_TEST(markov_languages)
 {
   struct opened one, two;
@@ -698,6 +762,7 @@ int main(void)
   tcase_add_test(tests, bytes_first_and_last_window);
   tcase_add_test(tests, bytes_content);
   tcase_add_test(tests, bytes_symbols);
+  tcase_add_test(tests, words);
   tcase_add_test(tests, bytes_documents);
   tcase_add_test(tests, bytes_separators);
   tcase_add_test(tests, markov_documents);
@@ -707,6 +772,7 @@ int main(void)
   tcase_add_test(tests, markov_entropy);
   tcase_add_test(tests, attention_begins_with_the_document);
   tcase_add_test(tests, markov_turns);
+  tcase_add_test(tests, markov_of_many_symbols);
   tcase_add_test(tests, markov_languages);
   tcase_add_test(tests, copy_repeats);
   tcase_add_test(tests, recall_is_certain);

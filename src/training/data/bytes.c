@@ -1,6 +1,7 @@
-/* bytes.c - any file or files as text: symbols are bytes, windows are drawn at random (UTF-8 is bytes) */
+/* bytes.c - any file or files as text: tokens are bytes or words, windows are drawn at random (UTF-8 is bytes) */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -10,23 +11,30 @@
 #include "training/data.h"
 
 struct text {
-  unsigned char *token; /* [length] */
+  uint16_t *token;      /* [length] */
   unsigned char *ends;  /* [length]: 1 where a document ends; NULL without packing */
   size_t length, train; /* validation is [train, length) */
 };
 
+/* As it is read. */
+struct bytes {
+  unsigned char *byte; /* [length] */
+  unsigned char *ends; /* as in struct text */
+  size_t length;
+};
+
 /* --- reading ------------------------------------------------------------------------------------------ */
 struct text_reading {
-  struct text *text;
+  struct bytes *bytes;
   struct error *error;
 };
 
 static int read_part(void *context, const char *path)
 {
   struct text_reading *r = context;
-  char *bytes;
+  char *part;
   size_t length;
-  if (file_read(path, &bytes, &length, r->error)) {
+  if (file_read(path, &part, &length, r->error)) {
     struct error why = *r->error;
     char here[4096];
     *r->error = (struct error){0};
@@ -35,22 +43,22 @@ static int read_part(void *context, const char *path)
     return error_set(r->error, STATUS_USAGE, "data.path: %s (seen from %s; data.path=FILE names it anew)",
                      why.text, here);
   }
-  struct text *t = r->text;
-  t->token = memory_grow(t->token, t->length, t->length + length, 1);
-  memcpy(t->token + t->length, bytes, length);
-  t->length += length;
-  memory_free(bytes);
+  struct bytes *all = r->bytes;
+  all->byte = memory_grow(all->byte, all->length, all->length + length, 1);
+  memcpy(all->byte + all->length, part, length);
+  all->length += length;
+  memory_free(part);
   return STATUS_OK;
 }
 
-static int read_all(struct text *text, const char *path, struct error *e)
+static int read_all(struct bytes *all, const char *path, struct error *e)
 {
   if (!*path)
     return error_set(e, STATUS_USAGE,
                      "data.path: no file given; data=bytes reads any file, as in "
                      "data.path=book.txt (data=markov needs none)");
-  int status = text_split(path, '+', read_part, &(struct text_reading){text, e});
-  if (!status && !text->length) return error_set(e, STATUS_USAGE, "data.path: %s: the text is empty", path);
+  int status = text_split(path, '+', read_part, &(struct text_reading){all, e});
+  if (!status && !all->length) return error_set(e, STATUS_USAGE, "data.path: %s: the text is empty", path);
   return status;
 }
 
@@ -67,7 +75,7 @@ static size_t unescape(const char *text, unsigned char out[static 64])
   return n;
 }
 
-static int find_documents(struct text *text, const char *separator, struct error *e)
+static int find_documents(struct bytes *text, const char *separator, struct error *e)
 {
   unsigned char mark[64];
   size_t length = unescape(separator, mark), last = 0;
@@ -77,7 +85,7 @@ static int find_documents(struct text *text, const char *separator, struct error
                      "ends a document, as in \\n\\n");
   text->ends = memory_new(text->length, 1);
   for (size_t i = length; i <= text->length; i++)
-    if (!memcmp(text->token + i - length, mark, length)) {
+    if (!memcmp(text->byte + i - length, mark, length)) {
       if (last && i - last <= length) /* separators in a row end one document */
         text->ends[last - 1] = 0;
       text->ends[i - 1] = 1;
@@ -91,40 +99,99 @@ static int find_documents(struct text *text, const char *separator, struct error
   return STATUS_OK;
 }
 
-/* --- symbols ------------------------------------------------------------------------------------------ */
-static void name_symbol(char out[8], int byte)
+/* --- tokens ------------------------------------------------------------------------------------------- */
+/* The bytes that occur, in order, or all 256. */
+static void number_bytes(struct data *data, struct text *text, const struct bytes *from, long vocab)
 {
-  if (byte == '\n')
-    snprintf(out, 8, "\\n");
-  else if (byte == '\t')
-    snprintf(out, 8, "\\t");
-  else if (byte >= 32 && byte < 127)
-    out[0] = (char)byte;
-  else
-    snprintf(out, 8, "\\x%02x", byte);
+  int occurs[256] = {0};
+  uint16_t number[256];
+  for (size_t i = 0; i < from->length; i++) occurs[from->byte[i]] = 1;
+  for (int b = 0; b < 256; b++)
+    if (occurs[b] || vocab == DATA_BYTE) number[b] = (uint16_t)data->vocab++;
+  text->length = from->length;
+  text->token = memory_new(text->length, sizeof *text->token);
+  for (size_t i = 0; i < text->length; i++) text->token[i] = number[from->byte[i]];
+  if (!from->ends) return;
+  text->ends = memory_new(text->length, 1);
+  memcpy(text->ends, from->ends, text->length);
 }
 
-/* Bytes to tokens: the symbols that occur, sorted, or all 256. */
-static void number_symbols(struct data *data, struct text *text, long vocab)
+static int in_word(unsigned char c)
 {
-  int occurs[256] = {0}, number[256];
-  for (size_t i = 0; i < text->length; i++) occurs[text->token[i]] = 1;
-  for (int b = 0; b < 256; b++)
-    if (occurs[b] || vocab == DATA_BYTE) {
-      number[b] = (int)data->vocab;
-      name_symbol(data->symbols[data->vocab++], b);
-    }
-  for (size_t i = 0; i < text->length; i++) text->token[i] = (unsigned char)number[text->token[i]];
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '\'' || c >= 128;
+}
+
+/* A word with the space before it, or one other byte. */
+struct piece {
+  const unsigned char *text;
+  size_t length, place; /* in the text, in pieces */
+  size_t count;         /* of equal pieces; only in the first of them */
+};
+
+static size_t piece_length(const unsigned char *text, size_t left)
+{
+  size_t n = left > 1 && *text == ' ' && in_word(text[1]);
+  if (!in_word(text[n])) return 1;
+  while (n < left && in_word(text[n])) n++;
+  return n;
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+  const struct piece *x = a, *y = b;
+  const int order = memcmp(x->text, y->text, x->length < y->length ? x->length : y->length);
+  return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+static int compare_counts(const void *a, const void *b)
+{
+  const struct piece *const *x = a, *const *y = b;
+  return (*x)->count != (*y)->count ? ((*x)->count < (*y)->count ? 1 : -1) : compare_pieces(*x, *y);
+}
+
+/* In the order of the text. */
+static struct piece *cut(struct text *text, const struct bytes *from)
+{
+  size_t at = 0, n = 0;
+  for (; at < from->length; at += piece_length(from->byte + at, from->length - at)) n++;
+  struct piece *piece = memory_new(n, sizeof *piece);
+  text->length = n;
+  if (from->ends) text->ends = memory_new(n, 1);
+  for (size_t i = at = 0; i < n; at += piece[i++].length) {
+    piece[i] = (struct piece){from->byte + at, piece_length(from->byte + at, from->length - at), i, 0};
+    for (size_t k = 0; text->ends && k < piece[i].length; k++) text->ends[i] |= from->ends[at + k];
+  }
+  return piece;
+}
+
+/* Words by frequency; beyond the `most` - 1 most frequent, one token for all others. */
+static void number_words(struct data *data, struct text *text, const struct bytes *from, long most)
+{
+  struct piece *piece = cut(text, from), **word = memory_new(text->length, sizeof *word);
+  size_t words = 0;
+  qsort(piece, text->length, sizeof *piece, compare_pieces);
+  for (size_t i = 0; i < text->length; i++) {
+    if (!i || compare_pieces(&piece[i - 1], &piece[i])) word[words++] = &piece[i];
+    word[words - 1]->count++;
+  }
+  qsort(word, words, sizeof *word, compare_counts);
+  data->vocab = words > (size_t)most ? most : (long)words;
+  text->token = memory_new(text->length, sizeof *text->token);
+  for (size_t w = 0; w < words; w++)
+    for (size_t i = 0; i < word[w]->count; i++)
+      text->token[word[w][i].place] = (uint16_t)(w < (size_t)data->vocab ? w : (size_t)data->vocab - 1);
+  memory_free(piece), memory_free(word);
 }
 
 /* --- the source --------------------------------------------------------------------------------------- */
 /* Hash of everything that determines the drawn tokens: the bytes, and how they are cut. */
-static uint64_t hash(const struct text *text, const struct data_options *o)
+static uint64_t hash(const struct bytes *text, const struct data_options *o)
 {
-  char cut[128];
-  int n = snprintf(cut, sizeof cut, "bytes %ld %.17g %ld %.64s", o->vocab, o->val_fraction, o->packing,
+  const long tokens = o->vocab == DATA_WORDS ? -o->symbols : o->vocab;
+  char how[128];
+  int n = snprintf(how, sizeof how, "bytes %ld %.17g %ld %.64s", tokens, o->val_fraction, o->packing,
                    o->packing ? o->separator : "");
-  return XXH3_64bits_withSeed(text->token, text->length, XXH3_64bits(cut, (size_t)n));
+  return XXH3_64bits_withSeed(text->byte, text->length, XXH3_64bits(how, (size_t)n));
 }
 
 static int check_length(const struct text *text, const struct data_options *o, long context, struct error *e)
@@ -133,7 +200,7 @@ static int check_length(const struct text *text, const struct data_options *o, l
   if (least > (size_t)context) return STATUS_OK;
   return error_set(
     e, STATUS_USAGE,
-    "data.path: %s: the text is too short: its %zu bytes leave %zu for training and "
+    "data.path: %s: the text is too short: its %zu tokens leave %zu for training and "
     "%zu for validation (data.val_fraction = %g), and a context of %ld needs at least %ld of each",
     o->path, text->length, text->train, val, o->val_fraction, context, context + 1);
 }
@@ -146,25 +213,38 @@ static void release(struct data *data)
   memory_free(text);
 }
 
+static int read_text(struct bytes *from, const struct data_options *o, struct error *e)
+{
+  const int status = read_all(from, o->path, e);
+  return status || o->packing != DATA_PACKING_DOCUMENTS ? status : find_documents(from, o->separator, e);
+}
+
 static int init(struct data *data, const struct data_options *o, const void *options, long context,
                 uint64_t seed, struct error *e)
 {
   (void)options, (void)seed;
   struct text *text = data->state = memory_new(1, sizeof *text);
-  int status = read_all(text, o->path, e);
-  text->train = text->length - (size_t)(o->val_fraction * (double)text->length);
-  if (!status) status = check_length(text, o, context, e);
-  if (!status && o->packing == DATA_PACKING_DOCUMENTS) status = find_documents(text, o->separator, e);
+  struct bytes from = {0};
+  int status = read_text(&from, o, e);
+  if (!status) {
+    data->content = hash(&from, o);
+    if (o->vocab == DATA_WORDS)
+      number_words(data, text, &from, o->symbols);
+    else
+      number_bytes(data, text, &from, o->vocab);
+    text->train = text->length - (size_t)(o->val_fraction * (double)text->length);
+    status = check_length(text, o, context, e);
+  }
+  memory_free(from.byte), memory_free(from.ends);
   if (status) {
     release(data);
     return status;
   }
-  data->content = hash(text, o);
-  number_symbols(data, text, o->vocab);
   data->loss_floor = NAN;
   data->has_mask = data->has_document = o->packing == DATA_PACKING_DOCUMENTS;
-  snprintf(data->description, sizeof data->description, "%.160s, %zu bytes, %ld symbols",
-           strchr(o->path, '+') ? o->path : text_file_name(o->path), text->length, data->vocab);
+  const char *name = strchr(o->path, '+') ? o->path : text_file_name(o->path);
+  snprintf(data->description, sizeof data->description, "%.160s, %zu %s, %ld symbols", name, text->length,
+           o->vocab == DATA_WORDS ? "words" : "bytes", data->vocab);
   return STATUS_OK;
 }
 

@@ -34,7 +34,6 @@ static int init(struct data *data, const struct data_options *shared, const void
   data->vocab = o->symbols;
   data->loss_floor = o->distinct ? 0 : NAN;
   data->has_mask = 1;
-  data_letters(data);
   snprintf(data->description, sizeof data->description, "copy task, %ld symbols", o->symbols);
   return STATUS_OK;
 }

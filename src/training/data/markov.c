@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "training/data.h"
 
-enum { MAX_SYMBOLS = 256, MAX_BRANCHES = 32, AT_ONCE = 32 };
+enum { MAX_SYMBOLS = 65536, MAX_BRANCHES = 32, AT_ONCE = 32 };
 
 struct markov_options {
   long symbols, branches, lag, classes, document, language;
@@ -43,9 +43,18 @@ static const struct option_row rows[] = {
 struct chain {
   struct markov_options o;
   int packing;
-  double first[MAX_SYMBOLS];      /* cumulated frequencies of a first symbol */
+  double *first;                  /* [symbols]: cumulated frequencies of a first symbol */
   double cumulated[MAX_BRANCHES]; /* of p */
-  unsigned char next[MAX_SYMBOLS][MAX_BRANCHES];
+  int *next;                      /* [symbols, branches] */
+};
+
+/* Hashed into data->content. More than FEW symbols have no tables in it: the options determine them. */
+enum { FEW = 256 };
+struct content {
+  struct markov_options o;
+  int packing;
+  double first[FEW], cumulated[MAX_BRANCHES];
+  unsigned char next[FEW][MAX_BRANCHES];
 };
 
 /* Cumulated p[r] ~ (r+1)^-exponent; the last is exactly 1. Returns the entropy. */
@@ -62,11 +71,15 @@ static double power_law(double *cumulated, long n, double exponent)
   return entropy;
 }
 
-/* The number of entries that are not above `uniform`. Branchless, since branches would be unpredictable. */
+/* The number of entries that are not above `uniform`. Branchless for few, since branches would be unpredictable. */
 static long pick(const double *cumulated, long n, double uniform)
 {
   long i = 0;
-  for (long k = 0; k < n; k++) i += uniform >= cumulated[k];
+  for (long half; n > FEW; n -= half) {
+    half = n / 2;
+    if (uniform >= cumulated[i + half - 1]) i += half;
+  }
+  for (long k = i, end = i + n; k < end; k++) i += uniform >= cumulated[k];
   return i;
 }
 
@@ -76,13 +89,28 @@ static void draw_successors(struct chain *c)
   uint64_t draws = 0;
   struct draw draw = {.seed = (uint64_t)c->o.language, .stream = STREAM_SOURCE};
   for (long s = 0; s < c->o.symbols; s++) {
-    char taken[MAX_SYMBOLS] = {0};
+    int *next = c->next + s * c->o.branches;
     for (long j = 0; j < c->o.branches;) {
-      long n = pick(c->first, c->o.symbols, draw_uniform(draw, draws++));
-      if (!taken[n]) c->next[s][j++] = (unsigned char)n;
-      taken[n] = 1;
+      const int n = (int)pick(c->first, c->o.symbols, draw_uniform(draw, draws++));
+      long k = 0;
+      while (k < j && next[k] != n) k++;
+      if (k == j) next[j++] = n;
     }
   }
+}
+
+static uint64_t hash(const struct chain *c)
+{
+  struct content *of = memory_new(1, sizeof *of);
+  of->o = c->o, of->packing = c->packing;
+  memcpy(of->cumulated, c->cumulated, sizeof of->cumulated);
+  for (long s = 0; c->o.symbols <= FEW && s < c->o.symbols; s++) {
+    of->first[s] = c->first[s];
+    for (long j = 0; j < c->o.branches; j++) of->next[s][j] = (unsigned char)c->next[s * c->o.branches + j];
+  }
+  const uint64_t content = XXH3_64bits(of, sizeof *of);
+  memory_free(of);
+  return content;
 }
 
 static int init(struct data *data, const struct data_options *shared, const void *options, long context,
@@ -99,13 +127,14 @@ static int init(struct data *data, const struct data_options *shared, const void
   struct chain *c = data->state = memory_new(1, sizeof *c);
   c->o = *o;
   c->packing = shared->packing == DATA_PACKING_DOCUMENTS;
+  c->first = memory_new((size_t)o->symbols, sizeof *c->first);
+  c->next = memory_new((size_t)(o->symbols * o->branches), sizeof *c->next);
   power_law(c->first, o->symbols, 1);
   data->loss_floor = power_law(c->cumulated, o->branches, o->exponent);
   draw_successors(c);
   data->vocab = o->symbols;
   data->has_mask = data->has_document = c->packing;
-  data->content = XXH3_64bits(c, sizeof *c);
-  data_letters(data);
+  data->content = hash(c);
   snprintf(data->description, sizeof data->description,
            "built-in chain, %ld symbols, lag %ld, entropy %.4f nat", o->symbols, o->lag, data->loss_floor);
   return STATUS_OK;
@@ -121,7 +150,7 @@ static int successor(const struct chain *c, const int *x, long t, long start, do
 {
   long n = c->o.branches, class = t - c->o.lag >= start ? x[t - c->o.lag] % c->o.classes : 0;
   long turned = pick(c->cumulated, n, uniform) + n - n / c->o.classes * class;
-  return c->next[x[t - 1]][turned % n];
+  return c->next[x[t - 1] * n + turned % n];
 }
 
 static void fill_row(const struct chain *c, struct draw draw, const struct batch *out, long b)
@@ -152,7 +181,13 @@ static void fill(const struct data *data, enum data_split split, uint64_t seed, 
   for (long b = 0; b < out->batch; b++) fill_row(data->state, data_draw(split, seed, index), out, b);
 }
 
-static void release(struct data *data) { memory_free(data->state); }
+static void release(struct data *data)
+{
+  struct chain *c = data->state;
+  memory_free(c->first);
+  memory_free(c->next);
+  memory_free(c);
+}
 
 const struct data_source data_source_markov = {
   .name = "markov",

@@ -23,7 +23,6 @@ static int init(struct data *data, const struct data_options *shared, const void
   data->vocab = o->symbols / 2 * 2;
   data->loss_floor = 0;
   data->has_mask = 1;
-  data_letters(data);
   snprintf(data->description, sizeof data->description, "recall task, %ld keys and %ld values",
            o->symbols / 2, o->symbols / 2);
   return STATUS_OK;
