@@ -19,12 +19,16 @@ const struct bench_stack bench_stacks[BENCH_STACKS] = {
   {"medium",
    "fp32",
    {"model.width=512", "model.layers=6", "model.heads=8", "model.context=512", "train.batch=4"}},
+  {"vocabulary",
+   "fp32",
+   {"model.width=256", "model.layers=2", "model.heads=8", "model.context=256", "train.batch=4",
+    "markov.symbols=32768"}},
   {"large",
    "bf16",
    {"model.width=2048", "model.layers=12", "model.heads=16", "model.context=2048", "train.batch=4"}},
   {"tiny", "fp32", {"model.width=8", "model.layers=1", "model.heads=1", "model.context=4", "train.batch=1"}},
 };
-const char *const bench_stack_names[] = {"toy", "small", "medium", "large", "tiny", NULL};
+const char *const bench_stack_names[] = {"toy", "small", "medium", "vocabulary", "large", "tiny", NULL};
 
 struct config *bench_config(const struct bench *b, const struct bench_stack *stack, const char *const *keys,
                             int file, struct error *e)

@@ -16,11 +16,8 @@ struct bench {
   char folder[64]; /* for runs that record */
 };
 
-enum {
-  BENCH_ON_CPU = 3,
-  BENCH_ON_GPU,
-  BENCH_STACKS
-}; /* so many each takes; the last, tiny, is for tests, by name */
+/* So many stacks each takes; the last, tiny, is for tests, by name. */
+enum { BENCH_QUICK = 2, BENCH_ON_CPU = 4, BENCH_ON_GPU, BENCH_STACKS };
 struct bench_stack {
   const char *name, *math, *keys[8];
 };

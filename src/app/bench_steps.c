@@ -185,7 +185,7 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
   r->maxima = r->record = r->spectra = r->against = none;
   struct engine all[4] = {0};
   /* for steps of seconds, the cost of recording is measured only if that stack is requested */
-  const int engines = b->stack || stack < &bench_stacks[BENCH_ON_CPU - 1] ? 4 : 2;
+  const int engines = b->stack || stack < &bench_stacks[BENCH_QUICK] ? 4 : 2;
   int status = STATUS_OK;
   bench_doing(stack->name, optimizer);
   for (int i = 0; !status && i < engines; i++)
@@ -247,7 +247,7 @@ static json_t *json_result(const struct step_times *r)
 
 static int is_chosen(const struct bench *b, int stack)
 {
-  return b->stack ? !strcmp(b->stack, bench_stacks[stack].name) : !b->quick || stack < BENCH_ON_CPU - 1;
+  return b->stack ? !strcmp(b->stack, bench_stacks[stack].name) : !b->quick || stack < BENCH_QUICK;
 }
 
 static int bench_stacks_alone(const struct bench *b, json_t *out, struct error *e)

@@ -45,6 +45,31 @@ test "$found" = '8;16;' || fail "show --csv --group: model.width is $found"
 found=$("$program" show --csv --by kind "$dir"/width-*.h5 | column_of model.width)
 test "$found" = ';' || fail "show --csv --by kind: model.width is $found"
 rm -r "$dir"/width-*
+
+# sensitivity to the rate: computed anew from the runs' losses; a run that blew up counts with its first loss
+"$program" sweep -q preset=muon,adam train.lr=0.01,0.1,1000 train.seed=1,2 model.width=16 model.heads=2 model.context=16 \
+  train.steps=30 sweep.dir="$dir/rates" > "$dir/out" 2> "$dir/err" || fail "sweep of rates: $(cat "$dir/err")"
+"$program" show --sensitivity "$dir/rates" > "$dir/sensitivity" || fail "show --sensitivity"
+"$program" show --json --sensitivity "$dir/rates" > "$dir/json" || fail "show --sensitivity --json"
+is_json "$dir/json" "show --sensitivity --json"
+for run in "$dir"/rates/*.h5; do
+  "$program" show --json "$run" | jq -r '.[0] | [.kind, .seed, .lr, .state, .val_loss] | @tsv' | tr '\n' '\t'
+  "$program" export "$run" loss | grep -v '^#' | head -n 1
+done > "$dir/losses"
+test "$(grep -c 'blown-up\|diverged' "$dir/losses")" -gt 1 || fail "no run at the rate 1000 failed: $(cat "$dir/losses")"
+awk -F '\t' '{ split($6, start, " "); loss = $4 == "finished" && $5 < start[2] ? $5 : start[2]; at = $1 " " $2
+    sum[at] += loss; if (!(at in least) || loss < least[at]) least[at] = loss }
+  END { for (at in sum) { split(at, part, " "); mean[part[1]] += (sum[at] / 3 - least[at]) / 2 } for (kind in mean) printf "%s %.4f\n", kind, mean[kind] }' \
+  "$dir/losses" | sort > "$dir/expected"
+jq -r '.[] | "\(.group) \(.sensitivity.mean)"' "$dir/json" | awk '{ printf "%s %.4f\n", $1, $2 }' | sort | diff "$dir/expected" - ||
+  fail "show --sensitivity: not what the losses of the runs give"
+awk 'NR == FNR { want[$1] = $2; next } $1 in want { n += $4 == want[$1] } END { exit n != 2 }' "$dir/expected" "$dir/sensitivity" ||
+  fail "show --sensitivity: $(cat "$dir/sensitivity")"
+for wrong in 'trian.lr:did you mean' 'train.steps:--by names' 'kind:has no such number'; do
+  "$program" show --sensitivity="${wrong%%:*}" "$dir/rates" 2>&1 | grep -q -e "${wrong#*:}" || fail "show --sensitivity=${wrong%%:*}: no '${wrong#*:}'"
+done
+"$program" show --sensitivity --where 'train.lr<1' "$dir/rates" 2>&1 | grep -q '2 of 2 values' || fail "show --sensitivity of two values"
+rm -r "$dir/rates"
 for option in "" --group --parameters --events; do
   # shellcheck disable=SC2086
   "$program" show --json $option "$dir" > "$dir/json" || fail "show --json $option"

@@ -84,8 +84,10 @@ const struct command command_bench = {
   .help = "measure speed relative to the machine's limit",
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
-    "recording costs. All stacks take about three minutes on two cores; what recording costs "
-    "the medium one, whose steps take seconds, and experts all but toy, --stack measures. Started on several "
+    "recording costs. All stacks take about four minutes on two cores. --stack also measures the costs of "
+    "recording "
+    "for medium and vocabulary, whose steps take a second, and of experts for all but toy. Started on "
+    "several "
     "ranks (mpirun -n 2 maxlogit bench), one run on all of them against one rank: speed, bytes a step over "
     "the "
     "wire against the least possible, share of messages; by micro-batches, with shared states, by the "

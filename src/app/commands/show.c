@@ -6,6 +6,7 @@
 #include "app/measures.h"
 #include "app/post_mortem.h"
 #include "app/selection.h"
+#include "app/sensitivity.h"
 #include "app/summary.h"
 #include "analysis/dead.h"
 #include "analysis/json.h"
@@ -13,10 +14,10 @@
 #include "base/text.h"
 #include "config/config.h"
 
-enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS, FORM_WHY, FORM_DEAD };
+enum form { FORM_RUNS, FORM_GROUPS, FORM_PARAMETERS, FORM_EVENTS, FORM_WHY, FORM_DEAD, FORM_SENSITIVITY };
 struct options {
   struct selected_runs chosen;
-  const char *of, *baseline;
+  const char *of, *baseline, *sensitivity;
   long group, parameters, events, why, json, csv, mean; /* mean: enum measures_mean, or -1 */
   double dead;                                          /* the share, or -1 */
   enum form form;
@@ -451,6 +452,13 @@ static const struct command_option options[] = {
        "Each group against this one (its name, or the value of --by's key): means, and the differences over "
        "pairs of "
        "equal seed, of max logits the ratios (default of --of: val,peak,last,clips)"),
+  {.row = TEXT_ROW(
+     struct options, sensitivity, NULL,
+     "How much the loss of each group (without --by: each kind) depends on KEY: the mean over its values "
+     "of the validation loss, minus the least",
+     0),
+   .argument = "KEY",
+   .alone = "train.lr"},
   CHOICE(mean, 0, means, NULL, "Of a group's metrics (default arithmetic)"),
   FLAG(csv, 0,
        "The metrics as comma separated values (--of; else loss,val,peak,last,clips); a text that a "
@@ -463,16 +471,18 @@ static const struct command_option options[] = {
 /* The form that the options make, and whether they go together. */
 static int check_options(struct options *r, struct error *e)
 {
-  if ((r->events != 0) + (r->parameters != 0) + (r->why != 0) + (r->dead >= 0) > 1)
-    return error_set(e, STATUS_USAGE, "show: one of --parameters, --events, --why and --dead");
+  if ((r->events != 0) + (r->parameters != 0) + (r->why != 0) + (r->dead >= 0) + (r->sensitivity != NULL) > 1)
+    return error_set(e, STATUS_USAGE, "show: one of --parameters, --events, --why, --dead and --sensitivity");
   r->form = r->events                                           ? FORM_EVENTS
             : r->parameters                                     ? FORM_PARAMETERS
             : r->why                                            ? FORM_WHY
             : r->dead >= 0                                      ? FORM_DEAD
+            : r->sensitivity                                    ? FORM_SENSITIVITY
             : r->group || r->baseline || r->chosen.selection.by ? FORM_GROUPS
                                                                 : FORM_RUNS;
   if (r->baseline && r->form > FORM_GROUPS)
-    return error_set(e, STATUS_USAGE, "show --baseline: not with --parameters, --events, --why or --dead");
+    return error_set(e, STATUS_USAGE,
+                     "show --baseline: not with --parameters, --events, --why, --dead or --sensitivity");
   if (r->baseline && !r->of) r->of = "val,peak,last,clips";
   if (r->baseline && r->mean >= 0)
     return error_set(e, STATUS_USAGE, "show --mean: not with --baseline, whose means follow from the metric");
@@ -480,7 +490,8 @@ static int check_options(struct options *r, struct error *e)
   if (r->mean >= 0 && (!r->of || r->form != FORM_GROUPS))
     return error_set(e, STATUS_USAGE, "show --mean: of a group's metrics: with --of, and --group or --by");
   if (r->of && r->form > FORM_GROUPS)
-    return error_set(e, STATUS_USAGE, "show --of, --csv: not with --parameters, --events, --why or --dead");
+    return error_set(e, STATUS_USAGE,
+                     "show --of, --csv: not with --parameters, --events, --why, --dead or --sensitivity");
   return STATUS_OK;
 }
 
@@ -520,6 +531,7 @@ static int show_set(const struct options *r, const struct runset *set, struct er
                          : r->json ? MEASURES_JSON
                                    : MEASURES_TEXT,
                          r->mean < 0 ? MEAN_ARITHMETIC : (enum measures_mean)r->mean, r->baseline, error);
+  if (r->sensitivity) return sensitivity_show(set, r->sensitivity, (int)r->json, error);
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
   for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
@@ -546,7 +558,9 @@ static int show(void *request, struct error *error)
   struct options *r = request;
   struct runset set;
   if (check_options(r, error)) return error->status;
-  unsigned flags = r->form == FORM_GROUPS ? RUNSET_RECORDED | RUNSET_ONCE : 0;
+  const int groups = r->form == FORM_GROUPS || r->form == FORM_SENSITIVITY;
+  if (r->sensitivity && !r->chosen.selection.by) r->chosen.selection.by = "kind";
+  const unsigned flags = groups ? RUNSET_RECORDED | RUNSET_ONCE : 0;
   int status = runset_select(&set, selected_runs_open(&r->chosen), flags, error);
   if (status) return status;
   status = show_set(r, &set, error);
