@@ -48,6 +48,19 @@ const struct topic topics[] = {
    "maxlogit show --why runs/a.h5\n"
    "maxlogit show runs --where state!=diverged,blown-up",
    "doc/concepts.md"},
+  {"explosion", "the growth of max logits, its causes and cures",
+   "A logit of attention is q.k times the softmax scale. Its maximum over all pairs\n"
+   "of a head, S, is the max logit. An explosion is the steady growth of S: the\n"
+   "softmax becomes one-hot and heads stop learning, while the loss may stay finite.\n"
+   "Kimi K2 saw S above 1000 under Muon (arXiv 2507.20534).\n"
+   "\n"
+   "In these stacks S grows with the learning rate, and without weight decay\n"
+   "(experiments/README.md). Cures are stabilizers (maxlogit list stabilizer):\n"
+   "QK-Clip scales heads above tau, QK-Norm bounds S, a soft cap only hides its\n"
+   "growth.\n",
+   "maxlogit run preset=muon train.lr=0.1 record.path=runs/a.h5\n"
+   "maxlogit show --why runs/a.h5",
+   "doc/concepts.md"},
   {"groups", "runs that differ only in their seed, or have equal values of --by",
    "Without --by, a group has the runs that differ only in train.seed. --by=KEYS\n"
    "groups runs by the values of these keys instead. A group is named after its\n"

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 #include "app/command.h"
+#include "app/figure.h"
 #include "app/topics.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -237,6 +238,16 @@ static int help_claim(const char *topic)
   return 1;
 }
 
+static int help_figure(const char *name)
+{
+  const struct figure *f = figure_find(name);
+  if (!f) return 0;
+  printf("figure %s: %s\n", f->name, f->help);
+  printf("  drawn by %s%s%s\n", !f->asked || *f->asked == '-' ? "maxlogit plot " : "",
+         f->asked ? f->asked : "--figure=", f->asked ? "" : f->name);
+  return 1;
+}
+
 static int help_topic(const char *name)
 {
   for (const struct topic *t = topics; t->name; t++) {
@@ -260,6 +271,7 @@ static int unknown_topic(const char *topic, struct error *e)
   struct arena *arena = arena_new();
   for (const char *const *c = command_names; *c; c++) add_word(words, &count, *c);
   for (const struct topic *t = topics; t->name; t++) add_word(words, &count, t->name);
+  for (const char *const *f = figure_names; *f; f++) add_word(words, &count, *f);
   for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
   for (const struct claim_row *row = claim_rows; row->claim; row++) add_word(words, &count, row->claim->id);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
@@ -303,7 +315,7 @@ static int help(void *request, struct error *e)
   else if (!strcmp(topic, "config"))
     print_reference();
   else if (!(help_command(topic) + help_section(topic) + help_plugin(topic) + help_key(topic) +
-             help_claim(topic) + help_topic(topic)) &&
+             help_claim(topic) + help_topic(topic) + help_figure(topic)) &&
            !help_series(topic))
     return unknown_topic(topic, e);
   return STATUS_OK;
