@@ -7,7 +7,7 @@
 #include "comm/comm.h"
 #include "model/stabilizer.h"
 
-enum { MAX_STATES = 6 };
+enum { MAX_STATES = 7 };
 
 /* Tensors of one optimizer that lie one after another, as one row of n numbers. Between tensors there may be gaps
    of a few zeros. */

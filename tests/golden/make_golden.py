@@ -46,6 +46,9 @@ CASES = {
     # square matrices, whose products have full rank, and an eps that hides directions without a gradient
     "soap-square": "preset=soap soap.every=3 soap.eps=1e-3 model.ffn_width=32",
     "soapclip-moe": "preset=soapclip qk_clip.tau=1.5 soap.every=0 soap.beta1=0.8 model.ffn=moe moe.experts=4",
+    "klshampoo-square": "preset=klshampoo klshampoo.every=3 klshampoo.eps=1e-3 model.ffn_width=32",
+    "klshampooclip-moe": "preset=klshampooclip qk_clip.tau=1.5 klshampoo.every=0 klshampoo.beta1=0.8 klshampoo.eps=1e-3 "
+                         "klshampoo.beta2=0.8 model.ffn=moe moe.experts=4",
     "muonclip-head": "preset=muonclip qk_clip.tau=1.5 qk_clip.alpha=0.3",
     "muonclip-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.scope=layer",
     "muonclip-gqa-group_max": "preset=muonclip qk_clip.tau=1.5 model.attention=gqa model.kv_heads=2 qk_clip.gqa=group_max",

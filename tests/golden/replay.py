@@ -45,7 +45,7 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("adamuon", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
+MATRIX_OPTIMIZERS = ("adamuon", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
 OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -733,6 +733,31 @@ class Run:
                 state[f"{s}{i}"].mul_(b).add_((1 - b) * grams[s])
         return torch.cat(out)
 
+    def klshampoo(self, name, g, step):
+        """arXiv 2509.03378, with estimated eigenvalues and bases; the first step and the bases' renewal as doc/optimizers.md."""
+        b1, b2, eps = (self.number("klshampoo." + k) for k in ("beta1", "beta2", "eps"))
+        m = self.moment(name, "m", g).mul_(b1).add_((1 - b1) * g)
+        every, state, out = int(self.p["klshampoo.every"]), self.state[name], []
+        for i, (x, mean) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, m))):
+            s = state.setdefault(f"kl{i}", [{} for _ in x.shape])
+            for own, n in zip(s, x.shape):
+                if step == 0:
+                    unit, size = torch.eye(n, dtype=g.dtype), x.pow(2).mean().sqrt()
+                    own.update(q=unit, cov=size * unit, values=size * torch.ones(n, dtype=g.dtype))
+                elif every and step == 1:
+                    values, q = torch.linalg.eigh(own["cov"])
+                    own.update(q=q.flip(1), values=values.flip(0))
+                elif every and step % every == 0:
+                    own["q"] = torch.linalg.qr(own["cov"] @ own["q"])[0]
+            was = [(own["q"], own["q"] / (own["values"].sqrt() + eps)) for own in s]
+            for own, y, (q, _), (_, other) in zip(s, (x, x.T), was, was[::-1]):
+                half = y @ other
+                own["cov"] = b2 * own["cov"] + (1 - b2) * half @ half.T / half.shape[1]
+                own["values"] = b2 * own["values"] + (1 - b2) * (q.T @ half).pow(2).mean(1)
+            left, right = ((own["q"] / (own["values"].sqrt() + eps)) @ own["q"].T for own in s)
+            out.append(left @ mean @ right / (1 - b1 ** (step + 1)))
+        return torch.cat(out)
+
     def heads_or_whole(self, name, x, split):
         """The matrices that are orthogonalised one by one: heads, experts, or the whole tensor."""
         rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
@@ -846,7 +871,7 @@ class Run:
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
         elif optimizer in ("muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
             d = getattr(self, optimizer)(name, g)
-        elif optimizer in ("adam", "namo", "soap"):
+        elif optimizer in ("adam", "klshampoo", "namo", "soap"):
             d = getattr(self, optimizer)(name, g, step)
         elif optimizer in OPTIMIZERS:
             d = getattr(self, optimizer)(name, g)

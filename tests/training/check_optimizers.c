@@ -1379,6 +1379,79 @@ START_TEST(soap_bases)
 }
 END_TEST
 
+/* --- klshampoo --------------------------------------------------------------------------------------------- */
+static double length_of(const real *x, long n)
+{
+  double sum = 0;
+  for (long i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+  return sqrt(sum);
+}
+
+/* A constant gradient G = U S V^T: eigenvalues tend to l_i r_i ~ s_i^2, the update to U V^T times a number. In bases
+   that are never renewed it is another one. */
+START_TEST(klshampoo_of_a_constant_gradient_is_muon)
+{
+  static const char *const bases[] = {"klshampoo.beta2=0.5 klshampoo.every=1",
+                                      "klshampoo.beta2=0.5 klshampoo.every=0"};
+  for (int fixed = 0; fixed < 2; fixed++) {
+    struct bench muon, kl;
+    open_bench_on(kinds[_i], &kl, "klshampoo", bases[fixed], 2);
+    some_steps(kinds[_i], &muon, "muon", "muon.coefficients=svd", 1);
+    for (int step = 0; step < 25; step++) {
+      draw(&kl, &kl.model.params.grads, 0, 0.1);
+      update_values(&kl, step);
+    }
+    for (int i = 0; i < muon.model.params.count; i++) {
+      const struct param *p = muon.model.params.list[i];
+      if (p->kind != PARAM_MATRIX) continue;
+      const long n = p->value.rows * p->value.cols;
+      real *x = copy_of(&kl, direction_of(param(&kl, p->name))), *y = copy_of(&muon, direction_of(p));
+      double dot = 0;
+      for (long j = 0; j < n; j++) dot += (double)x[j] * (double)y[j];
+      dot /= length_of(x, n) * length_of(y, n);
+      ck_assert_msg(fixed ? dot < 0.99 : dot > 0.999, "%s: cosine %.7f", p->name, dot);
+      memory_free(x), memory_free(y);
+    }
+    close_bench(&muon), close_bench(&kl);
+  }
+}
+END_TEST
+
+/* The eigenvalues are the diagonals of the preconditioners in their bases, as long as these stay: from the second step
+   on they are the bases of L and R themselves. Gradients of any size have the same updates. */
+START_TEST(klshampoo_eigenvalues)
+{
+  static const char *const of[] = {"klshampoo.l.blocks.0.attn.w_q", "klshampoo.r.blocks.0.attn.w_q"};
+  static const char *const basis[] = {"klshampoo.ql.blocks.0.attn.w_q", "klshampoo.qr.blocks.0.attn.w_q"};
+  static const char *const values[] = {"klshampoo.vl.blocks.0.attn.w_q", "klshampoo.vr.blocks.0.attn.w_q"};
+  struct bench b, large;
+  open_bench_on(kinds[_i], &b, "klshampoo", "klshampoo.every=100 klshampoo.eps=1e-20", 2);
+  open_bench_on(kinds[_i], &large, "klshampoo", "klshampoo.every=100 klshampoo.eps=1e-20", 2);
+  for (int step = 0; step < 6; step++) {
+    draw(&b, &b.model.params.grads, (uint64_t)step, 0.1);
+    draw(&large, &large.model.params.grads, (uint64_t)step, 25.6); /* 0.1 times 4^4 */
+    update_values(&b, step), update_values(&large, step);
+  }
+  ck_assert_double_lt(apart(&large, &b, "blocks.0.attn.w_q"), 1e-5);
+  for (int k = 0; k < 2; k++) {
+    long n, cols;
+    real *s = state_of(&b, of[k], &n, &cols), *q = state_of(&b, basis[k], &n, &cols);
+    ck_assert_double_lt(far_from_orthonormal(q, n), 1e-5);
+    real *value = state_of(&b, values[k], &n, &cols);
+    ck_assert(cols == 1 && n == (k ? 32 : 48));
+    for (long i = 0; i < n; i++) {
+      double sum = 0;
+      for (long r = 0; r < n; r++)
+        for (long c = 0; c < n; c++)
+          sum += (double)q[r * n + i] * (double)s[r * n + c] * (double)q[c * n + i];
+      ck_assert_double_eq_tol(sum, (double)value[i], 1e-4 * sum);
+    }
+    memory_free(s), memory_free(q), memory_free(value);
+  }
+  close_bench(&b), close_bench(&large);
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -1895,6 +1968,8 @@ int main(void)
   tcase_add_loop_test(tests, polargrad_is_muon_times_the_nuclear_norm, 0, KINDS);
   tcase_add_loop_test(tests, soap_in_unit_bases_is_adam, 0, KINDS);
   tcase_add_loop_test(tests, soap_bases, 0, KINDS);
+  tcase_add_loop_test(tests, klshampoo_of_a_constant_gradient_is_muon, 0, KINDS);
+  tcase_add_loop_test(tests, klshampoo_eigenvalues, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
