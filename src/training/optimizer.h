@@ -19,8 +19,9 @@ struct update {
   const long *place;                /* ... and where in the row each begins */
   const long *state_place[MAX_STATES]; /* begin of each tensor's part of state[k] */
   int count;
-  long from;     /* begin of the row among all trained parameters */
-  uint64_t seed; /* of the run */
+  long from;                 /* begin of the row among all trained parameters */
+  uint64_t seed;             /* of the run */
+  const struct model *model; /* with all weights, as they are before the step: see reads_weights */
 };
 
 struct optimizer {
@@ -35,6 +36,7 @@ struct optimizer {
   /* Is every number updated independently? Then a row may be cut anywhere (comm.shard), and begin or end within a
      tensor. */
   int elementwise;
+  int reads_weights; /* also of other tensors than its own: not with sharded weights */
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
   /* Record the calls from gradient to update, states included. Use numbers_constant for values of options and

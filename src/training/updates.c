@@ -121,7 +121,8 @@ static void make_row(struct updates *u, int first, int count, long from, long n,
                          .place = place,
                          .count = count,
                          .from = from,
-                         .seed = u->rule.seed};
+                         .seed = u->rule.seed,
+                         .model = u->model};
   for (int k = 0; o->state_names && o->state_names[k]; k++) {
     REQUIRE(k < MAX_STATES);
     row->state_place[k] = place;

@@ -46,6 +46,10 @@ CASES = {
     # square matrices, whose products have full rank, and an eps that hides directions without a gradient
     "soap-square": "preset=soap soap.every=3 soap.eps=1e-3 model.ffn_width=32",
     "soapclip-moe": "preset=soapclip qk_clip.tau=1.5 soap.every=0 soap.beta1=0.8 model.ffn=moe moe.experts=4",
+    "compositional-mha": "preset=compositional",
+    "compositionalclip-gqa": "preset=compositionalclip qk_clip.tau=1.5 compositional.damping=0.3 compositional.coefficients=svd "
+                             "compositional.nesterov=0 model.attention=gqa model.kv_heads=2",
+    "compositional-mla": "preset=compositional " + MLA,
     "klshampoo-square": "preset=klshampoo klshampoo.every=3 klshampoo.eps=1e-3 model.ffn_width=32",
     "klshampooclip-moe": "preset=klshampooclip qk_clip.tau=1.5 klshampoo.every=0 klshampoo.beta1=0.8 klshampoo.eps=1e-3 "
                          "klshampoo.beta2=0.8 model.ffn=moe moe.experts=4",

@@ -45,7 +45,7 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("adamuon", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
+MATRIX_OPTIMIZERS = ("adamuon", "compositional", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
 OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -733,6 +733,26 @@ class Run:
                 state[f"{s}{i}"].mul_(b).add_((1 - b) * grams[s])
         return torch.cat(out)
 
+    def compositional(self, name, g):
+        """Compositional Muon, Tilde Research 2026: half split; a shared key has the sum of its heads' Gram matrices."""
+        mu, damping, rms = (self.number("compositional." + k) for k in ("momentum", "damping", "rms"))
+        m = self.moment(name, "m", g).mul_(mu).add_(g)
+        x = g + mu * m if int(self.p["compositional.nesterov"]) else m
+
+        def muon(b):
+            return self.orthogonal(b, "compositional") * (rms * math.sqrt(max(b.shape)))
+        blocks = self.heads_or_whole(name, x, "qk")
+        if not name.endswith((".w_q", ".w_k")):
+            return torch.cat([muon(b) for b in blocks])
+        other = name[:-1] + ("k" if name.endswith("q") else "q")
+        partners, out = self.w[other].detach().split(self.Dh), []
+        for i, b in enumerate(blocks):
+            own = [partners[int(self.group[i])]] if name.endswith("q") else [partners[h] for h in range(self.H) if self.group[h] == i]
+            values, vectors = torch.linalg.eigh(sum(w @ w.T for w in own) + damping * torch.eye(self.Dh, dtype=g.dtype))
+            inverse = (vectors / values.sqrt()) @ vectors.T
+            out.append(inverse @ muon(inverse @ b) / (2 * len(own)))
+        return torch.cat(out)
+
     def klshampoo(self, name, g, step):
         """arXiv 2509.03378, with estimated eigenvalues and bases; the first step and the bases' renewal as doc/optimizers.md."""
         b1, b2, eps = (self.number("klshampoo." + k) for k in ("beta1", "beta2", "eps"))
@@ -869,7 +889,7 @@ class Run:
             mu = self.number("sgd.momentum")
             m = self.moment(name, "m", g).mul_(mu).add_(g)
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
-        elif optimizer in ("muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
+        elif optimizer in ("compositional", "muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
             d = getattr(self, optimizer)(name, g)
         elif optimizer in ("adam", "klshampoo", "namo", "soap"):
             d = getattr(self, optimizer)(name, g, step)

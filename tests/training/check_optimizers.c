@@ -1452,6 +1452,89 @@ START_TEST(klshampoo_eigenvalues)
 }
 END_TEST
 
+/* --- compositional ----------------------------------------------------------------------------------------- */
+/* Heads whose rows are c times orthonormal ones: C is a number, so queries and keys have Muon's update by head over
+   twice that number, keys also over the two query heads that share each. */
+START_TEST(compositional_of_orthogonal_heads_is_muon)
+{
+  const double c = 0.7, damping = 0.3;
+  struct bench muon, both;
+  some_steps(kinds[_i], &muon, "muon", "muon.per_head=qk", 2);
+  open_bench_on(kinds[_i], &both, "compositional", "compositional.damping=0.3", 2);
+  for (int k = 0; k < 2; k++) {
+    struct tensor *w = &param(&both, k ? "blocks.0.attn.w_k" : "blocks.0.attn.w_q")->value;
+    real *host = memory_new(1, bytes_of(w));
+    for (long i = 0; i < w->rows; i++) host[i * w->cols + (i + 7 * (i / 12)) % 32] = (real)c;
+    put(both.device, w, host);
+    memory_free(host);
+  }
+  for (int step = 0; step < 2; step++) {
+    draw(&both, &both.model.params.grads, (uint64_t)step, 0.1);
+    update_values(&both, step);
+  }
+  for (int i = 0; i < muon.model.params.count; i++) {
+    const struct param *p = muon.model.params.list[i];
+    if (p->kind != PARAM_MATRIX || (p->head_rows && p->layer && !strstr(p->name, "w_v"))) continue;
+    const double is = !strcmp(p->name, "blocks.0.attn.w_q")   ? 2 * sqrt(c * c + damping)
+                      : !strcmp(p->name, "blocks.0.attn.w_k") ? 4 * sqrt(2 * c * c + damping)
+                                                              : 1;
+    const struct tensor *d = direction_of(p);
+    real *x = copy_of(&both, direction_of(param(&both, p->name))), *y = copy_of(&muon, d);
+    for (long j = 0; j < d->rows * d->cols; j++)
+      ck_assert_double_eq_tol(is * (double)x[j], (double)y[j], 1e-4 * rms_of(&muon, d));
+    memory_free(x), memory_free(y);
+  }
+  close_bench(&muon), close_bench(&both);
+}
+END_TEST
+
+/* The decomposition of [x^T y_1 | x^T y_2 ...] for x and y_k [rows, n]. */
+static void product_spectrum(const real *x, const real *const *y, int count, long rows, long n, struct svd *s)
+{
+  real *product = memory_new((size_t)(count * n * n), sizeof *product); /* [n, count n] */
+  for (int k = 0; k < count; k++)
+    for (long i = 0; i < n; i++)
+      for (long j = 0; j < n; j++) {
+        double sum = 0;
+        for (long r = 0; r < rows; r++) sum += (double)x[r * n + i] * (double)y[k][r * n + j];
+        product[(i * count + k) * n + j] = (real)sum;
+      }
+  ck_assert(!svd_of_host(s, product, n, count * n));
+  memory_free(product);
+}
+
+/* The step of the product, dW_q^T W_k, has equal singular values, c/2, whatever the weights, and so has dW_k^T W_q of
+   the query heads that share the key, c/4: the steepest one of its spectral norm. Muon's step by head has not. */
+START_TEST(compositional_is_steepest_for_the_product)
+{
+  static const char *const settings[] = {"compositional.coefficients=svd compositional.damping=1e-6",
+                                         "muon.coefficients=svd muon.per_head=qk"};
+  enum { HEAD = 12, N = 32 };
+  const double c = 0.2 * sqrt((double)N);
+  for (int as_muon = 0; as_muon < 2; as_muon++) {
+    struct bench b;
+    some_steps(kinds[_i], &b, as_muon ? "muon" : "compositional", settings[as_muon], 1);
+    const struct param *q = param(&b, "blocks.1.attn.w_q"), *k = param(&b, "blocks.1.attn.w_k");
+    real *dq = copy_of(&b, &q->update), *dk = copy_of(&b, &k->update), *w_q = copy_of(&b, &q->value),
+         *w_k = copy_of(&b, &k->value);
+    for (int h = 0; h < 6; h++) { /* four query heads, then two keys */
+      const int g = h < 4 ? h / 2 : h - 4;
+      const real *queries[] = {w_q + 2 * g * HEAD * N, w_q + (2 * g + 1) * HEAD * N},
+                 *keys[] = {w_k + g * HEAD * N};
+      struct svd s;
+      product_spectrum(h < 4 ? dq + h * HEAD * N : dk + g * HEAD * N, h < 4 ? keys : queries, h < 4 ? 1 : 2,
+                       HEAD, N, &s);
+      const double flat = s.sigma[HEAD - 1] / s.sigma[0], size = s.sigma[0] / (h < 4 ? c / 2 : c / 4);
+      ck_assert_msg(as_muon ? flat < 0.8 : flat > 0.998 && fabs(size - 1) < 2e-3, "%d: %g, %g", h, flat,
+                    size);
+      svd_free(&s);
+    }
+    memory_free(dq), memory_free(dk), memory_free(w_q), memory_free(w_k);
+    close_bench(&b);
+  }
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -1970,6 +2053,8 @@ int main(void)
   tcase_add_loop_test(tests, soap_bases, 0, KINDS);
   tcase_add_loop_test(tests, klshampoo_of_a_constant_gradient_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, klshampoo_eigenvalues, 0, KINDS);
+  tcase_add_loop_test(tests, compositional_of_orthogonal_heads_is_muon, 0, KINDS);
+  tcase_add_loop_test(tests, compositional_is_steepest_for_the_product, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
