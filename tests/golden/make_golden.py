@@ -50,6 +50,10 @@ CASES = {
     "compositionalclip-gqa": "preset=compositionalclip qk_clip.tau=1.5 compositional.damping=0.3 compositional.coefficients=svd "
                              "compositional.nesterov=0 model.attention=gqa model.kv_heads=2",
     "compositional-mla": "preset=compositional " + MLA,
+    # an embedding of the shape of hidden matrices
+    "scion-mha": "preset=scion markov.symbols=48 model.ffn_width=48",
+    "scionclip-moe-bias": "preset=scionclip qk_clip.tau=1.5 scion.radius_head=20 scion.radius_gain=0.5 scion.coefficients=svd "
+                          "scion.momentum=0.8 model.bias=1 train.decay_gains=1 model.ffn=moe moe.experts=4",
     "klshampoo-square": "preset=klshampoo klshampoo.every=3 klshampoo.eps=1e-3 model.ffn_width=32",
     "klshampooclip-moe": "preset=klshampooclip qk_clip.tau=1.5 klshampoo.every=0 klshampoo.beta1=0.8 klshampoo.eps=1e-3 "
                          "klshampoo.beta2=0.8 model.ffn=moe moe.experts=4",

@@ -46,7 +46,7 @@ SETS = {
 }
 
 MATRIX_OPTIMIZERS = ("adamuon", "compositional", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
-OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
+OPTIMIZERS = ("adam", "lion", "none", "scion", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
 
@@ -879,6 +879,17 @@ class Run:
         b = self.number("signum.momentum")
         return self.moment(name, "m", g).mul_(b).add_((1 - b) * g).sign()
 
+    def scion(self, name, g):
+        """arXiv 2502.07529, algorithm 1; norms and scales of the authors' code: Spectral, Sign, BiasRMS."""
+        b, kind = self.number("scion.momentum"), self.kind(name)
+        m = self.moment(name, "m", g).mul_(b).add_((1 - b) * g)
+        if kind == "matrix":
+            return torch.cat([self.orthogonal(x, "scion") * (self.number("scion.radius") * math.sqrt(x.shape[0] / x.shape[1]))
+                              for x in self.matrices_of(name, m)])
+        if kind in ("embed", "head"):
+            return m.sign() * (self.number("scion.radius_head") / m.shape[1])
+        return m / m.pow(2).mean().sqrt() * self.number("scion.radius_gain")
+
     def direction(self, name, g, step):
         matrix = self.kind(name) == "matrix"
         standard = self.p["optimizer"]
@@ -889,8 +900,6 @@ class Run:
             mu = self.number("sgd.momentum")
             m = self.moment(name, "m", g).mul_(mu).add_(g)
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
-        elif optimizer in ("compositional", "muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
-            d = getattr(self, optimizer)(name, g)
         elif optimizer in ("adam", "klshampoo", "namo", "soap"):
             d = getattr(self, optimizer)(name, g, step)
         elif optimizer in OPTIMIZERS:

@@ -131,6 +131,7 @@ static int excused(const char *key, const char *value)
     {"namo.coefficients", NULL, "the same"},
     {"normuon.coefficients", NULL, "the same"},
     {"polargrad.coefficients", NULL, "the same"},
+    {"scion.coefficients", NULL, "the same"},
     {"comm.context", NULL, "wants as many ranks: tests/comm/context.sh"},
   };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)

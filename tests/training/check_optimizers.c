@@ -1535,6 +1535,59 @@ START_TEST(compositional_is_steepest_for_the_product)
 }
 END_TEST
 
+/* --- scion ------------------------------------------------------------------------------------------------- */
+/* On hidden matrices it is Muon, on embedding and head Signum, both with other scales; gains have one RMS. */
+START_TEST(scion_is_muon_and_signum)
+{
+  struct bench scion, muon, signum;
+  some_steps(kinds[_i], &scion, "scion", "scion.momentum=0.8 scion.radius=0.5 scion.radius_gain=0.3", 3);
+  some_steps(kinds[_i], &muon, "muon", "muon.momentum=0.8 muon.nesterov=0 muon.scale=mup", 3);
+  some_steps(kinds[_i], &signum, "signum", "signum.momentum=0.8", 3);
+  int seen[PARAM_STATE] = {0};
+  for (int i = 0; i < scion.model.params.count; i++) {
+    const struct param *p = scion.model.params.list[i];
+    const int is_matrix = p->kind == PARAM_MATRIX, is_gain = p->kind == PARAM_GAIN;
+    struct bench *other = is_matrix ? &muon : &signum;
+    const double scale = is_matrix ? 0.5 : 60. / (double)p->value.cols;
+    seen[p->kind]++;
+    real *x = copy_of(&scion, direction_of(p)), *y = copy_of(other, direction_of(param(other, p->name)));
+    for (long j = 0; j < p->value.rows * p->value.cols && !is_gain; j++)
+      ck_assert_double_eq_tol((double)x[j], scale * (double)y[j], 1e-5 * scale);
+    if (is_gain) ck_assert_double_eq_tol(rms_of(&scion, direction_of(p)), 0.3, 1e-6);
+    memory_free(x), memory_free(y);
+  }
+  ck_assert(seen[PARAM_MATRIX] && seen[PARAM_EMBED] && seen[PARAM_HEAD] && seen[PARAM_GAIN]);
+  close_bench(&scion), close_bench(&muon), close_bench(&signum);
+}
+END_TEST
+
+/* With weight decay, weights tend to the point of the ball that a constant gradient points away from. Its radius is
+   that of the step over the decay. */
+START_TEST(scion_stays_in_its_ball)
+{
+  const struct update_rule decays = {.weight_decay = 0.5, .seed = 3};
+  struct error e = {0};
+  struct bench b;
+  ck_assert(!try_open_on(kinds[_i], &b, "scion", "scion.coefficients=svd scion.radius=0.4", 2, &no_override,
+                         &decays, NULL, &e));
+  for (int step = 0; step < 30; step++) {
+    draw(&b, &b.model.params.grads, 0, 0.1);
+    one_step(&b, step, 1, 1);
+  }
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    struct svd s;
+    ck_assert(!svd_of(&s, b.device, &p->value));
+    const double radius = 0.4 / 0.5 * sqrt((double)p->value.rows / (double)p->value.cols);
+    ck_assert_double_eq_tol(s.sigma[0], radius, 1e-4);
+    ck_assert_double_eq_tol(s.sigma[s.n - 1], radius, 1e-4);
+    svd_free(&s);
+  }
+  close_bench(&b);
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -2055,6 +2108,8 @@ int main(void)
   tcase_add_loop_test(tests, klshampoo_eigenvalues, 0, KINDS);
   tcase_add_loop_test(tests, compositional_of_orthogonal_heads_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, compositional_is_steepest_for_the_product, 0, KINDS);
+  tcase_add_loop_test(tests, scion_is_muon_and_signum, 0, KINDS);
+  tcase_add_loop_test(tests, scion_stays_in_its_ball, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
