@@ -136,7 +136,7 @@ static void renew(void *context, struct device *device, long i)
     if (failed)
       for (size_t k = 0; k < size; k++) vectors[k] = NAN;
     else if (!first)
-      orthonormal_vectors(vectors, b->side);
+      orthonormal_vectors(vectors, b->side, b->side);
     put_basis(device, b, vectors, now);
     if (first && b->values) put_values(device, b, sigma);
   }

@@ -54,6 +54,8 @@ CASES = {
     "scion-mha": "preset=scion markov.symbols=48 model.ffn_width=48",
     "scionclip-moe-bias": "preset=scionclip qk_clip.tau=1.5 scion.radius_head=20 scion.radius_gain=0.5 scion.coefficients=svd "
                           "scion.momentum=0.8 model.bias=1 train.decay_gains=1 model.ffn=moe moe.experts=4",
+    "dion-mha": "preset=dion",
+    "dionclip-moe": "preset=dionclip qk_clip.tau=1.5 qk_clip.momentum=scale dion.momentum=0.8 dion.rank=0.6 model.ffn=moe moe.experts=4",
     "klshampoo-square": "preset=klshampoo klshampoo.every=3 klshampoo.eps=1e-3 model.ffn_width=32",
     "klshampooclip-moe": "preset=klshampooclip qk_clip.tau=1.5 klshampoo.every=0 klshampoo.beta1=0.8 klshampoo.eps=1e-3 "
                          "klshampoo.beta2=0.8 model.ffn=moe moe.experts=4",

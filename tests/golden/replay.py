@@ -45,7 +45,7 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("adamuon", "compositional", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
+MATRIX_OPTIMIZERS = ("adamuon", "compositional", "dion", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
 OPTIMIZERS = ("adam", "lion", "none", "scion", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
@@ -69,9 +69,9 @@ def words(seed, stream, step, blocks):
                    one * np.uint64(stream << 24)), (seed & 0xFFFFFFFF, seed >> 32))
 
 
-def normals(seed, stream, step, n):
-    """n draws of N(0,1), index 0..n-1."""
-    w = words(seed, stream, step, np.arange((n + 3) // 4))
+def normals(seed, stream, step, n, first=0):
+    """n draws of N(0,1), from index `first` on, a multiple of 4."""
+    w = words(seed, stream, step, first // 4 + np.arange((n + 3) // 4))
     out = np.empty((len(w[0]), 4))
     for pair in (0, 1):
         r = np.sqrt(-2 * np.log((w[2 * pair].astype(float) + 0.5) * 2.0 ** -32))
@@ -753,6 +753,24 @@ class Run:
             out.append(inverse @ muon(inverse @ b) / (2 * len(own)))
         return torch.cat(out)
 
+    def dion(self, name, g, step):
+        """arXiv 2504.05295, algorithm 1, with QR for its orthonormalization; the first Q is Gaussian."""
+        mu, out = self.number("dion.momentum"), []
+        order = [n for n in self.w if self.kind(n) == "matrix"].index(name)
+        for i, (x, m) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, self.moment(name, "m", g)))):
+            rank = math.ceil(self.number("dion.rank") * min(x.shape))
+            if step == 0:
+                size = rank * x.shape[1]
+                drawn = normals(int(self.p["train.seed"]), 6, 0, size * (i + 1), order << 32)[size * i:]
+                self.state[name][f"q{i}"] = torch.tensor(drawn.reshape(rank, -1).T, dtype=g.dtype)
+            b = m + x
+            p = torch.linalg.qr(b @ self.state[name][f"q{i}"])[0]
+            r = b.T @ p
+            m.copy_(b - (1 - mu) * p @ r.T)
+            q = self.state[name][f"q{i}"] = r / r.norm(dim=0)
+            out.append(math.sqrt(x.shape[0] / x.shape[1]) * p @ q.T)
+        return torch.cat(out)
+
     def klshampoo(self, name, g, step):
         """arXiv 2509.03378, with estimated eigenvalues and bases; the first step and the bases' renewal as doc/optimizers.md."""
         b1, b2, eps = (self.number("klshampoo." + k) for k in ("beta1", "beta2", "eps"))
@@ -900,7 +918,7 @@ class Run:
             mu = self.number("sgd.momentum")
             m = self.moment(name, "m", g).mul_(mu).add_(g)
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
-        elif optimizer in ("adam", "klshampoo", "namo", "soap"):
+        elif optimizer in ("adam", "dion", "klshampoo", "namo", "soap"):
             d = getattr(self, optimizer)(name, g, step)
         elif optimizer in OPTIMIZERS:
             d = getattr(self, optimizer)(name, g)

@@ -230,7 +230,7 @@ START_TEST(descends)
 {
   for (int i = 0; optimizers[i]; i++) {
     struct bench b;
-    open_bench_on(kinds[_i], &b, optimizers[i]->name, "", 2);
+    open_bench_on(kinds[_i], &b, optimizers[i]->name, "dion.rank=1", 2); /* lower ranks take longer */
     real *target = copy_of(&b, &b.model.params.values), *start = copy_of(&b, &b.model.params.values);
     for (long j = 0; j < b.model.params.values.cols; j++) /* gaps between tensors stay 0 */
       target[j] += (real)(start[j] != 0 ? draw_normal((struct draw){4, STREAM_TEST, 0}, (uint64_t)j) : 0);
@@ -1588,6 +1588,98 @@ START_TEST(scion_stays_in_its_ball)
 }
 END_TEST
 
+/* --- dion -------------------------------------------------------------------------------------------------- */
+/* P has orthonormal columns and Q columns of length 1: the update has rank r and the Frobenius norm sqrt(r m/n). At
+   full rank P P^T B = B for a matrix that is not tall, so the momentum keeps its share: M <- momentum (M + G). At a low
+   rank it keeps all of what the update does not take. */
+START_TEST(dion_updates_and_momenta)
+{
+  for (int full = 0; full < 2; full++) {
+    struct bench b;
+    open_bench_on(kinds[_i], &b, "dion",
+                  full ? "dion.momentum=0.6 dion.rank=1" : "dion.momentum=0.6 dion.rank=0.3", 2);
+    long rows, cols;
+    real *before = state_of(&b, "dion.m.blocks.0.ffn.w_down", &rows, &cols);
+    for (int step = 0; step < 3; step++) {
+      memory_free(before);
+      before = state_of(&b, "dion.m.blocks.0.ffn.w_down", &rows, &cols);
+      draw(&b, &b.model.params.grads, (uint64_t)step, 0.1);
+      update_values(&b, step);
+    }
+    const struct param *p = param(&b, "blocks.0.ffn.w_down");
+    const long n = rows * cols, rank = full ? rows : 10;
+    ck_assert(rows == 32 && cols > rows);
+    struct svd s;
+    real *g = copy_of(&b, &p->grad), *m = state_of(&b, "dion.m.blocks.0.ffn.w_down", &rows, &cols);
+    ck_assert(!svd_of(&s, b.device, direction_of(p)));
+    double squares = 0, taken = 0, largest = 0;
+    for (long k = 0; k < s.n; k++) squares += s.sigma[k] * s.sigma[k];
+    ck_assert_double_eq_tol(squares, (double)(rank * rows) / (double)cols, 1e-4);
+    ck_assert(full || s.sigma[rank] < 1e-5);
+    for (long j = 0; j < n; j++) {
+      const double sum = (double)before[j] + (double)g[j];
+      if (full) ck_assert_double_eq_tol((double)m[j], 0.6 * sum, 1e-5);
+      taken = fmax(taken, fabs(sum - (double)m[j]));
+      g[j] = (real)sum, m[j] = (real)(sum - (double)m[j]);
+    }
+    svd_free(&s);
+    ck_assert(!svd_of_host(&s, m, rows, cols)); /* (1 - momentum) P P^T B */
+    for (long k = 0; k < s.n; k++) largest = fmax(largest, k < rank ? 0 : s.sigma[k]);
+    ck_assert(taken > 0.01 && largest < 1e-5);
+    for (long i = 0; i < rows; i++)
+      for (long k = 0; k < rank; k++) { /* its columns are those of B, along P */
+        double along = 0, of_b = 0;
+        for (long r = 0; r < rows; r++) {
+          along += s.u[r * s.n + k] * (double)m[r * cols + i];
+          of_b += s.u[r * s.n + k] * (double)g[r * cols + i];
+        }
+        ck_assert_double_eq_tol(along, 0.4 * of_b, 1e-5);
+      }
+    svd_free(&s);
+    memory_free(before), memory_free(g), memory_free(m);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* A constant gradient of low rank with singular values 2^-k: the power method finds its vectors, and the update is
+   Muon's with scale sqrt(out/in). */
+START_TEST(dion_of_a_constant_gradient_is_muon)
+{
+  struct bench b;
+  open_bench_on(kinds[_i], &b, "dion", "dion.rank=0.15", 2);
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    const long rows = p->value.rows, cols = p->value.cols;
+    struct svd s;
+    ck_assert(!svd_of(&s, b.device, &p->value));
+    for (long k = 0; k < s.n; k++) s.sigma[k] = k < 4 ? 1 / (double)(1 << k) : 0;
+    struct tensor g = p->grad;
+    svd_compose(&s, b.device, &g);
+    svd_free(&s);
+    ck_assert(rows >= 24 && cols >= 32); /* so that the rank is 4 or 5 */
+  }
+  for (int step = 0; step < 30; step++) update_values(&b, step);
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    const long rows = p->value.rows, cols = p->value.cols;
+    struct svd s;
+    real *x = copy_of(&b, direction_of(p)), *y = memory_new(1, bytes_of(&p->value));
+    ck_assert(!svd_of(&s, b.device, &p->grad));
+    for (long k = 0; k < s.n; k++) s.sigma[k] = k < 4 ? sqrt((double)rows / (double)cols) : 0;
+    svd_product(s.u, s.sigma, s.v, rows, cols, y, cols);
+    double dot = 0;
+    for (long j = 0; j < rows * cols; j++) dot += (double)x[j] * (double)y[j];
+    ck_assert_double_eq_tol(dot / (4 * (double)rows / (double)cols), 1, 1e-3);
+    svd_free(&s);
+    memory_free(x), memory_free(y);
+  }
+  close_bench(&b);
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -2110,6 +2202,8 @@ int main(void)
   tcase_add_loop_test(tests, compositional_is_steepest_for_the_product, 0, KINDS);
   tcase_add_loop_test(tests, scion_is_muon_and_signum, 0, KINDS);
   tcase_add_loop_test(tests, scion_stays_in_its_ball, 0, KINDS);
+  tcase_add_loop_test(tests, dion_updates_and_momenta, 0, KINDS);
+  tcase_add_loop_test(tests, dion_of_a_constant_gradient_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);
