@@ -123,6 +123,7 @@ struct update_rule { /* settings of training that the update needs */
   double weight_decay;
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
+  long decay_cautious;    /* only of weights that the update does not move away from 0 */
   uint64_t seed;
   double grad_clip;         /* largest norm of the gradient; 0: any */
   const struct comm *ranks; /* that share states, a power of two; NULL: sharded like weights (params.h) */
@@ -133,7 +134,8 @@ struct updates;
 /* Record the update half of a step: gradient norm, finite test, gradient clip, updates, the stabilizers' hooks, and
    the decoupled update with their factors: w <- w keep - rate update, keep = 1 - rate weight_decay (independent:
    1 - share weight_decay: Loshchilov and Hutter, arXiv 1711.05101, Alg. 2;
-   Wortsman et al., arXiv 2309.14322), rate = lr times its factors.
+   Wortsman et al., arXiv 2309.14322), rate = lr times its factors; cautious: keep = 1 where w and the update have
+   opposite signs (arXiv 2510.12402).
    options_of(context, name): the option struct of an optimizer by name. */
 struct updates *updates_new(struct model *, const char *optimizer, const struct override_options *,
                             const struct update_rule *, const void *(*options_of)(void *, const char *),

@@ -114,6 +114,8 @@ CASES = {
     "muonclip-probe": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe data=copy copy.symbols=20",
     "muonclip-probe-before": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.when=before qk_clip.maximum=absolute data=copy copy.symbols=20",
     "adam-independent-cosine": "preset=adam train.decay=independent train.weight_decay=0.05 train.schedule=cosine",
+    "adam-cautious-independent": "preset=adam train.cautious_decay=1 train.decay=independent train.weight_decay=0.2 train.decay_gains=1",
+    "muon-cautious": "preset=muon train.cautious_decay=1 train.weight_decay=2",
     "adam-gqa-plant": "preset=adam model.attention=gqa model.kv_heads=2 train.plant=0:1:1.5+1:3:-1.25",
     "mla-plant": "preset=muon train.plant=1:2:1.5 " + MLA,
     "muon-learned_sink": "preset=muon stabilizers=learned_sink learned_sink.start=0.5",

@@ -1392,7 +1392,8 @@ class Run:
             decay = self.number("train.weight_decay") * float(self.override("weight_decay", name, 1)) * bool(decays)
             shrink = lr / self.number("train.lr") if self.p["train.decay"] == "independent" else rate
             if directions[name] is not None:
-                w.mul_(1 - shrink * decay).sub_(rate * directions[name])
+                opposed = (w * directions[name] < 0) if int(self.p.get("train.cautious_decay", 0)) else torch.zeros_like(w, dtype=torch.bool)
+                w.mul_(torch.where(opposed, 1.0, 1 - shrink * decay)).sub_(rate * directions[name])
         for s in self.stack:
             if s == "qk_clip" and self.p["qk_clip.when"] == "after":
                 self.qk_clip(tops, row, event)

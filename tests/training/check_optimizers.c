@@ -267,15 +267,19 @@ START_TEST(rate_zero)
 }
 END_TEST
 
-/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - lr/base wd), rounded once. */
+/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - lr/base wd), rounded once. A cautious one is the
+   same: nothing moves away from 0. */
 START_TEST(decay)
 {
   const double lr = 0.125, wd = 0.125;
   for (int i = 0; optimizers[i]; i++)
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
       struct bench b;
       struct error e = {0};
-      struct update_rule rule = {.weight_decay = wd, .decay_gains = kind & 1, .decay_independent = kind >> 1};
+      struct update_rule rule = {.weight_decay = wd,
+                                 .decay_gains = kind & 1,
+                                 .decay_independent = kind >> 1 & 1,
+                                 .decay_cautious = kind >> 2};
       ck_assert(!try_open_on(kinds[_i], &b, optimizers[i]->name, "", 2, &no_override, &rule, NULL, &e));
       real *start = copy_of(&b, &b.model.params.values);
       one_step(&b, 0, lr, 0.25);
@@ -291,6 +295,37 @@ START_TEST(decay)
       memory_free(start), memory_free(now);
       close_bench(&b);
     }
+}
+END_TEST
+
+/* Weights whose update has their sign decay as without caution; the others take the update alone. */
+START_TEST(cautious_decay)
+{
+  const double lr = 0.125, wd = 4;
+  struct bench b[3]; /* decay, cautious decay, none */
+  for (int k = 0; k < 3; k++) {
+    const struct update_rule rule = {.weight_decay = k < 2 ? wd : 0, .decay_cautious = k == 1, .seed = 3};
+    struct error e = {0};
+    ck_assert(!try_open_on(kinds[_i], &b[k], "adam", "", 2, &no_override, &rule, NULL, &e));
+    draw(&b[k], &b[k].model.params.grads, 0, 1);
+  }
+  real *start = copy_of(&b[0], &b[0].model.params.values), *now[3];
+  for (int k = 0; k < 3; k++) one_step(&b[k], 0, lr, 1), now[k] = copy_of(&b[k], &b[k].model.params.values);
+  int decayed = 0, kept = 0;
+  for (int i = 0; i < b[0].model.params.count; i++) {
+    const struct param *p = b[0].model.params.list[i];
+    const long at = REALS(&p->value) - REALS(&b[0].model.params.values);
+    real *u = copy_of(&b[0], direction_of(p));
+    for (long j = 0; j < p->value.rows * p->value.cols; j++) {
+      const int opposed = (start[at + j] > 0) != (u[j] > 0);
+      ck_assert(now[1][at + j] == now[opposed ? 2 : 0][at + j]);
+      decayed += !opposed && now[0][at + j] != now[2][at + j], kept += opposed;
+    }
+    memory_free(u);
+  }
+  ck_assert(decayed > 1000 && kept > 1000);
+  memory_free(start);
+  for (int k = 0; k < 3; k++) memory_free(now[k]), close_bench(&b[k]);
 }
 END_TEST
 
@@ -1503,8 +1538,29 @@ static void product_spectrum(const real *x, const real *const *y, int count, lon
   memory_free(product);
 }
 
+/* Sum of the singular values of C^-1 g for C^2 = w w^T and w, g [rows, n]: with w = U S V^T, those of S^-1 U^T g. */
+static double whitened_nuclear_norm(const real *w, const real *g, long rows, long n)
+{
+  struct svd s, whitened;
+  real *x = memory_new((size_t)(rows * n), sizeof *x);
+  double sum = 0;
+  ck_assert(!svd_of_host(&s, w, rows, n));
+  for (long k = 0; k < rows; k++)
+    for (long j = 0; j < n; j++) {
+      double along = 0;
+      for (long r = 0; r < rows; r++) along += s.u[r * s.n + k] * (double)g[r * n + j];
+      x[k * n + j] = (real)(along / s.sigma[k]);
+    }
+  ck_assert(!svd_of_host(&whitened, x, rows, n));
+  for (long k = 0; k < whitened.n; k++) sum += whitened.sigma[k];
+  memory_free(x);
+  svd_free(&s), svd_free(&whitened);
+  return sum;
+}
+
 /* The step of the product, dW_q^T W_k, has equal singular values, c/2, whatever the weights, and so has dW_k^T W_q of
-   the query heads that share the key, c/4: the steepest one of its spectral norm. Muon's step by head has not. */
+   the query heads that share the key, c/4. Of all steps with a product of that size it is the steepest: its product
+   with the gradient is the dual norm. Muon's step by head has no such product. */
 START_TEST(compositional_is_steepest_for_the_product)
 {
   static const char *const settings[] = {"compositional.coefficients=svd compositional.damping=1e-6",
@@ -1515,8 +1571,8 @@ START_TEST(compositional_is_steepest_for_the_product)
     struct bench b;
     some_steps(kinds[_i], &b, as_muon ? "muon" : "compositional", settings[as_muon], 1);
     const struct param *q = param(&b, "blocks.1.attn.w_q"), *k = param(&b, "blocks.1.attn.w_k");
-    real *dq = copy_of(&b, &q->update), *dk = copy_of(&b, &k->update), *w_q = copy_of(&b, &q->value),
-         *w_k = copy_of(&b, &k->value);
+    real *grad = copy_of(&b, &q->grad), *dq = copy_of(&b, &q->update), *dk = copy_of(&b, &k->update),
+         *w_q = copy_of(&b, &q->value), *w_k = copy_of(&b, &k->value);
     for (int h = 0; h < 6; h++) { /* four query heads, then two keys */
       const int g = h < 4 ? h / 2 : h - 4;
       const real *queries[] = {w_q + 2 * g * HEAD * N, w_q + (2 * g + 1) * HEAD * N},
@@ -1528,8 +1584,12 @@ START_TEST(compositional_is_steepest_for_the_product)
       ck_assert_msg(as_muon ? flat < 0.8 : flat > 0.998 && fabs(size - 1) < 2e-3, "%d: %g, %g", h, flat,
                     size);
       svd_free(&s);
+      if (h >= 4) continue;
+      double descent = 0, most = c / 2 * whitened_nuclear_norm(keys[0], grad + h * HEAD * N, HEAD, N);
+      for (long j = h * HEAD * N; j < (h + 1) * HEAD * N; j++) descent += (double)dq[j] * (double)grad[j];
+      ck_assert_msg(as_muon || fabs(descent / most - 1) < 2e-3, "%g of %g", descent, most);
     }
-    memory_free(dq), memory_free(dk), memory_free(w_q), memory_free(w_k);
+    memory_free(grad), memory_free(dq), memory_free(dk), memory_free(w_q), memory_free(w_k);
     close_bench(&b);
   }
 }
@@ -2167,6 +2227,7 @@ int main(void)
   tcase_add_loop_test(tests, descends, 0, KINDS);
   tcase_add_test(tests, rate_zero);
   tcase_add_loop_test(tests, decay, 0, KINDS);
+  tcase_add_loop_test(tests, cautious_decay, 0, KINDS);
   tcase_add_test(tests, same_bits_on_any_threads);
   tcase_add_test(tests, no_allocation);
   tcase_add_loop_test(tests, nan_survives, 0, KINDS);
