@@ -187,17 +187,21 @@ static void each_segment(struct device *device, const struct tensor *segment, co
 
 struct apply_each {
   view w, update, keep, rate;
+  long cautious;
   __device__ void operator()(long i, long j) const
   {
-    float *to = w.base() + j;
-    *to = (float)((double)*to * (double)keep.element(i) - (double)rate.element(i) * (double)update.base()[j]);
+    float *to = w.base() + j, by = update.base()[j];
+    const bool opposed = (*to > 0 && by < 0) || (*to < 0 && by > 0);
+    const double kept = cautious && opposed ? 1 : (double)keep.element(i);
+    *to = (float)((double)*to * kept - (double)rate.element(i) * (double)by);
   }
 };
-/* "w = w keep[i] - rate[i] update on segment i" */
+/* "w = w keep[i] - rate[i] update on segment i; cautious=1: where w and the update have opposite signs, w - rate[i]
+   update" */
 static void apply_segments(struct device *device, const struct apply_segments_args *x)
 {
   each_segment(device, x->segment, x->w,
-               apply_each{VIEW(x->w), VIEW(x->update), VIEW(x->keep), VIEW(x->rate)});
+               apply_each{VIEW(x->w), VIEW(x->update), VIEW(x->keep), VIEW(x->rate), x->cautious});
 }
 
 struct scale_segment_each {

@@ -47,10 +47,10 @@ if (exists("height")) {
 }
 
 # --- names of presets; a fixed colour for the first four (Okabe-Ito), any other group takes the next spare one
-known_kind   = "adam     adamclip muon     muonclip adamuon adamuonclip lion lionclip namo namoclip normuon normuonclip \
-                polargrad polargradclip signum signumclip soap soapclip"
-known_name   = "Adam     AdamClip Muon     MuonClip AdaMuon AdaMuonClip Lion LionClip NAMO NAMOClip NorMuon NorMuonClip \
-                PolarGrad PolarGradClip Signum SignumClip SOAP SOAPClip"
+known_kind   = "adam     adamclip muon     muonclip adamuon adamuonclip compositional compositionalclip dion dionclip klshampoo klshampooclip lion lionclip namo namoclip normuon normuonclip \
+                polargrad polargradclip scion scionclip signum signumclip soap soapclip"
+known_name   = "Adam     AdamClip Muon     MuonClip AdaMuon AdaMuonClip Compositional CompositionalClip Dion DionClip KL-Shampoo KL-ShampooClip Lion LionClip NAMO NAMOClip NorMuon NorMuonClip \
+                PolarGrad PolarGradClip Scion ScionClip Signum SignumClip SOAP SOAPClip"
 known_colour = "0xD55E00 0xE69F00 0x0072B2 0x56B4E9"
 spare_colour = "0x009E73 0xCC79A7 0x222222 0x8C6D31 0x7A5195 0x6B8E23 0xA0A0A0 0x00A5B5 0xB22222 0x4B4BC8 \
                 0x1B5E20 0xF06292 0x5D4037 0x9E9D24 0x37474F 0xFF8A65"

@@ -94,6 +94,7 @@ struct train_options {
   double weight_decay;
   long decay;
   long decay_gains;
+  long cautious_decay;
   double grad_clip;
   long val_every, val_batches, seed;
   long on_nonfinite;     /* stop (a diverged run, exit 0), continue, fail (exit 3) */

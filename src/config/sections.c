@@ -37,6 +37,7 @@ static const struct option_row train_rows[] = {
              "weight_decay (independent)",
              0),
   BOOL_ROW(T, decay_gains, "0", "also decay gains and biases", 0),
+  BOOL_ROW(T, cautious_decay, "0", "do not decay a weight in a step that moves it away from 0", OPTION_LATER),
   REAL_ROW(T, grad_clip, "0", 0, 1e30, "1", "limit on the global gradient norm; 0: off", OPTION_OFF),
   INT_ROW(T, val_every, "100", 0, 1e12, "steps", "steps between validations; 0: only at the end", 0),
   INT_ROW(T, val_batches, "8", 1, 1e6, "batches", "fixed batches per validation", 0),

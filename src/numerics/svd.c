@@ -142,11 +142,11 @@ int polar_factor(const real *w, long rows, long cols, long ld, real *out, long l
 /* --- QR ------------------------------------------------------------------------------------------------ */
 
 /* Gram and Schmidt, twice (Giraud et al., Numer. Math. 101 (2005) 87). */
-void orthonormal_vectors(double *x, long n)
+void orthonormal_vectors(double *x, long count, long n)
 {
   const double dependent = 1e-12;
-  const double **others = memory_new((size_t)n, sizeof *others);
-  for (long k = 0; k < n; k++) {
+  const double **others = memory_new((size_t)count, sizeof *others);
+  for (long k = 0; k < count; k++) {
     double *own = x + k * n, before = sqrt(dot(own, own, n)), left;
     for (int twice = 0; twice < 2; twice++)
       for (long i = 0; i < k; i++) {

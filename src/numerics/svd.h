@@ -17,7 +17,7 @@ void svd_product(const double *u, const double *sigma, const double *v, long row
 /* Polar factor U V^T of w: the truth for Newton-Schulz. out may be w. Directions of singular value zero are completed
    to an isometry; a non-finite entry gives NaN everywhere. */
 int polar_factor(const real *w, long rows, long cols, long ld, real *out, long ldo, struct error *);
-/* x [n, n], vectors one after another, of numbers that are finite: made orthonormal from the first on (QR); one that
-   depends on those before it becomes a direction that none of them has. */
-void orthonormal_vectors(double *x, long n);
+/* x [count, n], count <= n vectors one after another, of numbers that are finite: made orthonormal from the first on
+   (QR); one that depends on those before it becomes a direction that none of them has. */
+void orthonormal_vectors(double *x, long count, long n);
 #endif

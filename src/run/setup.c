@@ -181,6 +181,7 @@ static int init_training(struct trainer *t, struct error *e)
   struct update_rule rule = {.weight_decay = o->weight_decay,
                              .decay_gains = o->decay_gains,
                              .decay_independent = o->decay,
+                             .decay_cautious = o->cautious_decay,
                              .seed = (uint64_t)o->seed,
                              .grad_clip = o->grad_clip,
                              .ranks = dist_shards(t) == SHARD_STATES ? t->ranks.comm : NULL,

@@ -7,7 +7,7 @@
 #include "comm/comm.h"
 #include "model/stabilizer.h"
 
-enum { MAX_STATES = 6 };
+enum { MAX_STATES = 7 };
 
 /* Tensors of one optimizer that lie one after another, as one row of n numbers. Between tensors there may be gaps
    of a few zeros. */
@@ -19,8 +19,9 @@ struct update {
   const long *place;                /* ... and where in the row each begins */
   const long *state_place[MAX_STATES]; /* begin of each tensor's part of state[k] */
   int count;
-  long from;     /* begin of the row among all trained parameters */
-  uint64_t seed; /* of the run */
+  long from;                 /* begin of the row among all trained parameters */
+  uint64_t seed;             /* of the run */
+  const struct model *model; /* with all weights, as they are before the step: see reads_weights */
 };
 
 struct optimizer {
@@ -35,6 +36,7 @@ struct optimizer {
   /* Is every number updated independently? Then a row may be cut anywhere (comm.shard), and begin or end within a
      tensor. */
   int elementwise;
+  int reads_weights; /* also of other tensors than its own: not with sharded weights */
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
   /* Record the calls from gradient to update, states included. Use numbers_constant for values of options and
@@ -121,6 +123,7 @@ struct update_rule { /* settings of training that the update needs */
   double weight_decay;
   long decay_gains;
   long decay_independent; /* train.decay = scaled | independent */
+  long decay_cautious;    /* only of weights that the update does not move away from 0 */
   uint64_t seed;
   double grad_clip;         /* largest norm of the gradient; 0: any */
   const struct comm *ranks; /* that share states, a power of two; NULL: sharded like weights (params.h) */
@@ -131,7 +134,8 @@ struct updates;
 /* Record the update half of a step: gradient norm, finite test, gradient clip, updates, the stabilizers' hooks, and
    the decoupled update with their factors: w <- w keep - rate update, keep = 1 - rate weight_decay (independent:
    1 - share weight_decay: Loshchilov and Hutter, arXiv 1711.05101, Alg. 2;
-   Wortsman et al., arXiv 2309.14322), rate = lr times its factors.
+   Wortsman et al., arXiv 2309.14322), rate = lr times its factors; cautious: keep = 1 where w and the update have
+   opposite signs (arXiv 2510.12402).
    options_of(context, name): the option struct of an optimizer by name. */
 struct updates *updates_new(struct model *, const char *optimizer, const struct override_options *,
                             const struct update_rule *, const void *(*options_of)(void *, const char *),

@@ -19,12 +19,18 @@ static long block_rows(long heads_split, const struct param *p)
   return split ? p->head_rows : param_block_rows(p);
 }
 
-static void gather(const struct update *u, long heads_split, struct matrices *m)
+static int alike(long heads_split, const struct param *a, const struct param *b)
+{
+  return block_rows(heads_split, a) == block_rows(heads_split, b) && a->value.cols == b->value.cols &&
+         a->kind == b->kind;
+}
+
+static void gather(const struct update *u, long heads_split, int like, struct matrices *m)
 {
   m->count = 0;
-  for (int i = 0; i < u->count; i++) {
+  for (int i = like; i < u->count; i++) {
     const struct tensor *w = &u->param[i]->value;
-    if (block_rows(heads_split, u->param[i]) != m->rows || w->cols != m->cols) continue;
+    if (!alike(heads_split, u->param[i], u->param[like])) continue;
     for (long row = 0; row < w->rows; row += m->rows, m->count++) {
       if (!m->place) continue;
       m->place[m->count] = u->place[i] + row * m->cols;
@@ -38,12 +44,12 @@ int matrices_of(struct program *p, const struct update *u, long heads_split, int
 {
   *m = (struct matrices){.rows = block_rows(heads_split, u->param[i]), .cols = u->param[i]->value.cols};
   for (int k = 0; k < i; k++)
-    if (block_rows(heads_split, u->param[k]) == m->rows && u->param[k]->value.cols == m->cols) return 0;
-  gather(u, heads_split, m);
+    if (alike(heads_split, u->param[k], u->param[i])) return 0;
+  gather(u, heads_split, i, m);
   m->place = program_memory(p, (size_t)m->count, sizeof *m->place);
   m->tensor = program_memory(p, (size_t)m->count, sizeof *m->tensor);
   m->first = program_memory(p, (size_t)m->count, sizeof *m->first);
-  gather(u, heads_split, m);
+  gather(u, heads_split, i, m);
   return 1;
 }
 

@@ -27,7 +27,7 @@ struct matrices {
   int *tensor; /* of update.param ... */
   long *first; /* ... and the row of it with which the matrix begins */
 };
-/* The matrices that have the shape of u's i-th tensor, if it is the first tensor with that shape; else returns 0.
+/* The matrices that have the shape and kind of u's i-th tensor, if it is the first such tensor; else returns 0.
    Memory is the program's. */
 int matrices_of(struct program *, const struct update *u, long heads_split, int i, struct matrices *);
 

@@ -140,6 +140,18 @@ static void gather(struct updates *u, const struct optimizer *standard)
   }
 }
 
+static int check_weights(const struct updates *u, struct error *e)
+{
+  for (int i = 0; i < u->count && u->model->params.shards; i++)
+    if (u->rules[i].optimizer->reads_weights)
+      return error_set(
+        e, STATUS_USAGE,
+        "optimizer: %s reads whole weights, of which comm.shard = weights leaves each rank pieces; "
+        "allowed: others, or comm.shard = states",
+        u->rules[i].optimizer->name);
+  return STATUS_OK;
+}
+
 int updates_decide(struct updates *u, const char *optimizer, const struct override_options *o,
                    struct error *e)
 {
@@ -151,5 +163,5 @@ int updates_decide(struct updates *u, const char *optimizer, const struct overri
   if (!status)
     status =
       apply_patterns(u, "override.weight_decay", o->weight_decay, offsetof(struct rule, weight_decay), e);
-  return status;
+  return status ? status : check_weights(u, e);
 }

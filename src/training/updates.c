@@ -121,7 +121,8 @@ static void make_row(struct updates *u, int first, int count, long from, long n,
                          .place = place,
                          .count = count,
                          .from = from,
-                         .seed = u->rule.seed};
+                         .seed = u->rule.seed,
+                         .model = u->model};
   for (int k = 0; o->state_names && o->state_names[k]; k++) {
     REQUIRE(k < MAX_STATES);
     row->state_place[k] = place;
@@ -334,7 +335,8 @@ static void record_weights(struct updates *u, struct program *p)
   if (m->params.shards) count = cut_blocks(u, p, &segment, n, &keep, &rate);
   if (count)
     PROGRAM_CALL(p, apply_segments, .w = &m->params.values, .update = u->all,
-                 .segment = program_ints(p, count, 2, segment, "blocks"), .keep = keep, .rate = rate);
+                 .segment = program_ints(p, count, 2, segment, "blocks"), .keep = keep, .rate = rate,
+                 .cautious = u->rule.decay_cautious);
 }
 
 static struct program *record_apply(struct updates *u)

@@ -46,6 +46,19 @@ CASES = {
     # square matrices, whose products have full rank, and an eps that hides directions without a gradient
     "soap-square": "preset=soap soap.every=3 soap.eps=1e-3 model.ffn_width=32",
     "soapclip-moe": "preset=soapclip qk_clip.tau=1.5 soap.every=0 soap.beta1=0.8 model.ffn=moe moe.experts=4",
+    "compositional-mha": "preset=compositional",
+    "compositionalclip-gqa": "preset=compositionalclip qk_clip.tau=1.5 compositional.damping=0.3 compositional.coefficients=svd "
+                             "compositional.nesterov=0 model.attention=gqa model.kv_heads=2",
+    "compositional-mla": "preset=compositional " + MLA,
+    # an embedding of the shape of hidden matrices
+    "scion-mha": "preset=scion markov.symbols=48 model.ffn_width=48",
+    "scionclip-moe-bias": "preset=scionclip qk_clip.tau=1.5 scion.radius_head=20 scion.radius_gain=0.5 scion.coefficients=svd "
+                          "scion.momentum=0.8 model.bias=1 train.decay_gains=1 model.ffn=moe moe.experts=4",
+    "dion-mha": "preset=dion",
+    "dionclip-moe": "preset=dionclip qk_clip.tau=1.5 qk_clip.momentum=scale dion.momentum=0.8 dion.rank=0.6 model.ffn=moe moe.experts=4",
+    "klshampoo-square": "preset=klshampoo klshampoo.every=3 klshampoo.eps=1e-3 model.ffn_width=32",
+    "klshampooclip-moe": "preset=klshampooclip qk_clip.tau=1.5 klshampoo.every=0 klshampoo.beta1=0.8 klshampoo.eps=1e-3 "
+                         "klshampoo.beta2=0.8 model.ffn=moe moe.experts=4",
     "muonclip-head": "preset=muonclip qk_clip.tau=1.5 qk_clip.alpha=0.3",
     "muonclip-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.scope=layer",
     "muonclip-gqa-group_max": "preset=muonclip qk_clip.tau=1.5 model.attention=gqa model.kv_heads=2 qk_clip.gqa=group_max",
@@ -101,6 +114,8 @@ CASES = {
     "muonclip-probe": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe data=copy copy.symbols=20",
     "muonclip-probe-before": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.when=before qk_clip.maximum=absolute data=copy copy.symbols=20",
     "adam-independent-cosine": "preset=adam train.decay=independent train.weight_decay=0.05 train.schedule=cosine",
+    "adam-cautious-independent": "preset=adam train.cautious_decay=1 train.decay=independent train.weight_decay=0.2 train.decay_gains=1",
+    "muon-cautious": "preset=muon train.cautious_decay=1 train.weight_decay=2",
     "adam-gqa-plant": "preset=adam model.attention=gqa model.kv_heads=2 train.plant=0:1:1.5+1:3:-1.25",
     "mla-plant": "preset=muon train.plant=1:2:1.5 " + MLA,
     "muon-learned_sink": "preset=muon stabilizers=learned_sink learned_sink.start=0.5",

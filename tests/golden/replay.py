@@ -45,8 +45,8 @@ SETS = {
     "none": None,  # the momentum, as long as that
 }
 
-MATRIX_OPTIMIZERS = ("adamuon", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
-OPTIMIZERS = ("adam", "lion", "none", "sgd", "signum") + MATRIX_OPTIMIZERS
+MATRIX_OPTIMIZERS = ("adamuon", "compositional", "dion", "klshampoo", "muon", "namo", "normuon", "polargrad", "soap")  # other tensors than hidden matrices go to adam
+OPTIMIZERS = ("adam", "lion", "none", "scion", "sgd", "signum") + MATRIX_OPTIMIZERS
 
 # --- random numbers ---------------------------------------------------------------------------------------
 
@@ -69,9 +69,9 @@ def words(seed, stream, step, blocks):
                    one * np.uint64(stream << 24)), (seed & 0xFFFFFFFF, seed >> 32))
 
 
-def normals(seed, stream, step, n):
-    """n draws of N(0,1), index 0..n-1."""
-    w = words(seed, stream, step, np.arange((n + 3) // 4))
+def normals(seed, stream, step, n, first=0):
+    """n draws of N(0,1), from index `first` on, a multiple of 4."""
+    w = words(seed, stream, step, first // 4 + np.arange((n + 3) // 4))
     out = np.empty((len(w[0]), 4))
     for pair in (0, 1):
         r = np.sqrt(-2 * np.log((w[2 * pair].astype(float) + 0.5) * 2.0 ** -32))
@@ -733,6 +733,69 @@ class Run:
                 state[f"{s}{i}"].mul_(b).add_((1 - b) * grams[s])
         return torch.cat(out)
 
+    def compositional(self, name, g):
+        """Compositional Muon, Tilde Research 2026: half split; a shared key has the sum of its heads' Gram matrices."""
+        mu, damping, rms = (self.number("compositional." + k) for k in ("momentum", "damping", "rms"))
+        m = self.moment(name, "m", g).mul_(mu).add_(g)
+        x = g + mu * m if int(self.p["compositional.nesterov"]) else m
+
+        def muon(b):
+            return self.orthogonal(b, "compositional") * (rms * math.sqrt(max(b.shape)))
+        blocks = self.heads_or_whole(name, x, "qk")
+        if not name.endswith((".w_q", ".w_k")):
+            return torch.cat([muon(b) for b in blocks])
+        other = name[:-1] + ("k" if name.endswith("q") else "q")
+        partners, out = self.w[other].detach().split(self.Dh), []
+        for i, b in enumerate(blocks):
+            own = [partners[int(self.group[i])]] if name.endswith("q") else [partners[h] for h in range(self.H) if self.group[h] == i]
+            values, vectors = torch.linalg.eigh(sum(w @ w.T for w in own) + damping * torch.eye(self.Dh, dtype=g.dtype))
+            inverse = (vectors / values.sqrt()) @ vectors.T
+            out.append(inverse @ muon(inverse @ b) / (2 * len(own)))
+        return torch.cat(out)
+
+    def dion(self, name, g, step):
+        """arXiv 2504.05295, algorithm 1, with QR for its orthonormalization; the first Q is Gaussian."""
+        mu, out = self.number("dion.momentum"), []
+        order = [n for n in self.w if self.kind(n) == "matrix"].index(name)
+        for i, (x, m) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, self.moment(name, "m", g)))):
+            rank = math.ceil(self.number("dion.rank") * min(x.shape))
+            if step == 0:
+                size = rank * x.shape[1]
+                drawn = normals(int(self.p["train.seed"]), 6, 0, size * (i + 1), order << 32)[size * i:]
+                self.state[name][f"q{i}"] = torch.tensor(drawn.reshape(rank, -1).T, dtype=g.dtype)
+            b = m + x
+            p = torch.linalg.qr(b @ self.state[name][f"q{i}"])[0]
+            r = b.T @ p
+            m.copy_(b - (1 - mu) * p @ r.T)
+            q = self.state[name][f"q{i}"] = r / r.norm(dim=0)
+            out.append(math.sqrt(x.shape[0] / x.shape[1]) * p @ q.T)
+        return torch.cat(out)
+
+    def klshampoo(self, name, g, step):
+        """arXiv 2509.03378, with estimated eigenvalues and bases; the first step and the bases' renewal as doc/optimizers.md."""
+        b1, b2, eps = (self.number("klshampoo." + k) for k in ("beta1", "beta2", "eps"))
+        m = self.moment(name, "m", g).mul_(b1).add_((1 - b1) * g)
+        every, state, out = int(self.p["klshampoo.every"]), self.state[name], []
+        for i, (x, mean) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, m))):
+            s = state.setdefault(f"kl{i}", [{} for _ in x.shape])
+            for own, n in zip(s, x.shape):
+                if step == 0:
+                    unit, size = torch.eye(n, dtype=g.dtype), x.pow(2).mean().sqrt()
+                    own.update(q=unit, cov=size * unit, values=size * torch.ones(n, dtype=g.dtype))
+                elif every and step == 1:
+                    values, q = torch.linalg.eigh(own["cov"])
+                    own.update(q=q.flip(1), values=values.flip(0))
+                elif every and step % every == 0:
+                    own["q"] = torch.linalg.qr(own["cov"] @ own["q"])[0]
+            was = [(own["q"], own["q"] / (own["values"].sqrt() + eps)) for own in s]
+            for own, y, (q, _), (_, other) in zip(s, (x, x.T), was, was[::-1]):
+                half = y @ other
+                own["cov"] = b2 * own["cov"] + (1 - b2) * half @ half.T / half.shape[1]
+                own["values"] = b2 * own["values"] + (1 - b2) * (q.T @ half).pow(2).mean(1)
+            left, right = ((own["q"] / (own["values"].sqrt() + eps)) @ own["q"].T for own in s)
+            out.append(left @ mean @ right / (1 - b1 ** (step + 1)))
+        return torch.cat(out)
+
     def heads_or_whole(self, name, x, split):
         """The matrices that are orthogonalised one by one: heads, experts, or the whole tensor."""
         rows = {"w_q": self.Dh, "w_k": self.Dh, "w_v": self.Dv if self.mla else self.Dh, "w_qc": self.Dh, "w_qr": self.Dr,
@@ -834,6 +897,17 @@ class Run:
         b = self.number("signum.momentum")
         return self.moment(name, "m", g).mul_(b).add_((1 - b) * g).sign()
 
+    def scion(self, name, g):
+        """arXiv 2502.07529, algorithm 1; norms and scales of the authors' code: Spectral, Sign, BiasRMS."""
+        b, kind = self.number("scion.momentum"), self.kind(name)
+        m = self.moment(name, "m", g).mul_(b).add_((1 - b) * g)
+        if kind == "matrix":
+            return torch.cat([self.orthogonal(x, "scion") * (self.number("scion.radius") * math.sqrt(x.shape[0] / x.shape[1]))
+                              for x in self.matrices_of(name, m)])
+        if kind in ("embed", "head"):
+            return m.sign() * (self.number("scion.radius_head") / m.shape[1])
+        return m / m.pow(2).mean().sqrt() * self.number("scion.radius_gain")
+
     def direction(self, name, g, step):
         matrix = self.kind(name) == "matrix"
         standard = self.p["optimizer"]
@@ -844,9 +918,7 @@ class Run:
             mu = self.number("sgd.momentum")
             m = self.moment(name, "m", g).mul_(mu).add_(g)
             d = (g + mu * m if int(self.p["sgd.nesterov"]) else m).clone()
-        elif optimizer in ("muon", "lion", "signum", "normuon", "adamuon", "polargrad"):
-            d = getattr(self, optimizer)(name, g)
-        elif optimizer in ("adam", "namo", "soap"):
+        elif optimizer in ("adam", "dion", "klshampoo", "namo", "soap"):
             d = getattr(self, optimizer)(name, g, step)
         elif optimizer in OPTIMIZERS:
             d = getattr(self, optimizer)(name, g)
@@ -1320,7 +1392,8 @@ class Run:
             decay = self.number("train.weight_decay") * float(self.override("weight_decay", name, 1)) * bool(decays)
             shrink = lr / self.number("train.lr") if self.p["train.decay"] == "independent" else rate
             if directions[name] is not None:
-                w.mul_(1 - shrink * decay).sub_(rate * directions[name])
+                opposed = (w * directions[name] < 0) if int(self.p.get("train.cautious_decay", 0)) else torch.zeros_like(w, dtype=torch.bool)
+                w.mul_(torch.where(opposed, 1.0, 1 - shrink * decay)).sub_(rate * directions[name])
         for s in self.stack:
             if s == "qk_clip" and self.p["qk_clip.when"] == "after":
                 self.qk_clip(tops, row, event)

@@ -127,9 +127,11 @@ static int excused(const char *key, const char *value)
     {"train.on_nonfinite", "fail", "is a status"},
     {"arm", NULL, "is a name"},
     {"adamuon.coefficients", NULL, "muon has rows of each"},
+    {"compositional.coefficients", NULL, "the same"},
     {"namo.coefficients", NULL, "the same"},
     {"normuon.coefficients", NULL, "the same"},
     {"polargrad.coefficients", NULL, "the same"},
+    {"scion.coefficients", NULL, "the same"},
     {"comm.context", NULL, "wants as many ranks: tests/comm/context.sh"},
   };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)

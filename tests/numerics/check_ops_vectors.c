@@ -103,7 +103,8 @@ static int make_apply_segments(struct made *m, int i, union op_args *args)
                                                       .update = vector(m, total),
                                                       .segment = segment,
                                                       .keep = vector(m, segment->rows),
-                                                      .rate = vector(m, segment->rows)};
+                                                      .rate = vector(m, segment->rows),
+                                                      .cautious = i / 2 % 2};
   return 1;
 }
 

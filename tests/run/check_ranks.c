@@ -407,7 +407,7 @@ END_TEST
 START_TEST(optimizers_on_two_ranks)
 {
   for (int i = 0; optimizers[i]; i++)
-    for (int weights = 0; weights < 2; weights++) {
+    for (int weights = 0; weights < 2 - optimizers[i]->reads_weights; weights++) {
       char settings[128], alone[2000];
       snprintf(settings, sizeof settings, "optimizer=%s train.micro_batches=2 comm.shard=%s",
                optimizers[i]->name, weights ? "weights" : "states");
@@ -488,6 +488,9 @@ START_TEST(what_ranks_cannot_do)
     {2, 2, "train.micro_batches=2 comm.shard=weights override.lr=w_q:0.5 override.match=update_rms",
      "comm.shard = weights with override.match: whole updates are on no rank; allowed: override.match = "
      "lr"},
+    {2, 2, "train.micro_batches=2 comm.shard=weights override.optimizer=w_q:compositional",
+     "optimizer: compositional reads whole weights, of which comm.shard = weights leaves each rank pieces; "
+     "allowed: others, or comm.shard = states"},
     {2, 2, "train.micro_batches=2 comm.shard=weights stabilizers=soft_cap+hyperball",
      "stabilizers: hyperball changes whole matrices, of which comm.shard = weights leaves each rank pieces; "
      "allowed: others, or comm.shard = states"},

@@ -230,7 +230,7 @@ START_TEST(descends)
 {
   for (int i = 0; optimizers[i]; i++) {
     struct bench b;
-    open_bench_on(kinds[_i], &b, optimizers[i]->name, "", 2);
+    open_bench_on(kinds[_i], &b, optimizers[i]->name, "dion.rank=1", 2); /* lower ranks take longer */
     real *target = copy_of(&b, &b.model.params.values), *start = copy_of(&b, &b.model.params.values);
     for (long j = 0; j < b.model.params.values.cols; j++) /* gaps between tensors stay 0 */
       target[j] += (real)(start[j] != 0 ? draw_normal((struct draw){4, STREAM_TEST, 0}, (uint64_t)j) : 0);
@@ -267,15 +267,19 @@ START_TEST(rate_zero)
 }
 END_TEST
 
-/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - lr/base wd), rounded once. */
+/* Without a gradient what remains is decay: w (1 - lr wd), or w (1 - lr/base wd), rounded once. A cautious one is the
+   same: nothing moves away from 0. */
 START_TEST(decay)
 {
   const double lr = 0.125, wd = 0.125;
   for (int i = 0; optimizers[i]; i++)
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
       struct bench b;
       struct error e = {0};
-      struct update_rule rule = {.weight_decay = wd, .decay_gains = kind & 1, .decay_independent = kind >> 1};
+      struct update_rule rule = {.weight_decay = wd,
+                                 .decay_gains = kind & 1,
+                                 .decay_independent = kind >> 1 & 1,
+                                 .decay_cautious = kind >> 2};
       ck_assert(!try_open_on(kinds[_i], &b, optimizers[i]->name, "", 2, &no_override, &rule, NULL, &e));
       real *start = copy_of(&b, &b.model.params.values);
       one_step(&b, 0, lr, 0.25);
@@ -291,6 +295,37 @@ START_TEST(decay)
       memory_free(start), memory_free(now);
       close_bench(&b);
     }
+}
+END_TEST
+
+/* Weights whose update has their sign decay as without caution; the others take the update alone. */
+START_TEST(cautious_decay)
+{
+  const double lr = 0.125, wd = 4;
+  struct bench b[3]; /* decay, cautious decay, none */
+  for (int k = 0; k < 3; k++) {
+    const struct update_rule rule = {.weight_decay = k < 2 ? wd : 0, .decay_cautious = k == 1, .seed = 3};
+    struct error e = {0};
+    ck_assert(!try_open_on(kinds[_i], &b[k], "adam", "", 2, &no_override, &rule, NULL, &e));
+    draw(&b[k], &b[k].model.params.grads, 0, 1);
+  }
+  real *start = copy_of(&b[0], &b[0].model.params.values), *now[3];
+  for (int k = 0; k < 3; k++) one_step(&b[k], 0, lr, 1), now[k] = copy_of(&b[k], &b[k].model.params.values);
+  int decayed = 0, kept = 0;
+  for (int i = 0; i < b[0].model.params.count; i++) {
+    const struct param *p = b[0].model.params.list[i];
+    const long at = REALS(&p->value) - REALS(&b[0].model.params.values);
+    real *u = copy_of(&b[0], direction_of(p));
+    for (long j = 0; j < p->value.rows * p->value.cols; j++) {
+      const int opposed = (start[at + j] > 0) != (u[j] > 0);
+      ck_assert(now[1][at + j] == now[opposed ? 2 : 0][at + j]);
+      decayed += !opposed && now[0][at + j] != now[2][at + j], kept += opposed;
+    }
+    memory_free(u);
+  }
+  ck_assert(decayed > 1000 && kept > 1000);
+  memory_free(start);
+  for (int k = 0; k < 3; k++) memory_free(now[k]), close_bench(&b[k]);
 }
 END_TEST
 
@@ -1379,6 +1414,332 @@ START_TEST(soap_bases)
 }
 END_TEST
 
+/* --- klshampoo --------------------------------------------------------------------------------------------- */
+static double length_of(const real *x, long n)
+{
+  double sum = 0;
+  for (long i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+  return sqrt(sum);
+}
+
+/* A constant gradient G = U S V^T: eigenvalues tend to l_i r_i ~ s_i^2, the update to U V^T times a number. In bases
+   that are never renewed it is another one. */
+START_TEST(klshampoo_of_a_constant_gradient_is_muon)
+{
+  static const char *const bases[] = {"klshampoo.beta2=0.5 klshampoo.every=1",
+                                      "klshampoo.beta2=0.5 klshampoo.every=0"};
+  for (int fixed = 0; fixed < 2; fixed++) {
+    struct bench muon, kl;
+    open_bench_on(kinds[_i], &kl, "klshampoo", bases[fixed], 2);
+    some_steps(kinds[_i], &muon, "muon", "muon.coefficients=svd", 1);
+    for (int step = 0; step < 25; step++) {
+      draw(&kl, &kl.model.params.grads, 0, 0.1);
+      update_values(&kl, step);
+    }
+    for (int i = 0; i < muon.model.params.count; i++) {
+      const struct param *p = muon.model.params.list[i];
+      if (p->kind != PARAM_MATRIX) continue;
+      const long n = p->value.rows * p->value.cols;
+      real *x = copy_of(&kl, direction_of(param(&kl, p->name))), *y = copy_of(&muon, direction_of(p));
+      double dot = 0;
+      for (long j = 0; j < n; j++) dot += (double)x[j] * (double)y[j];
+      dot /= length_of(x, n) * length_of(y, n);
+      ck_assert_msg(fixed ? dot < 0.99 : dot > 0.999, "%s: cosine %.7f", p->name, dot);
+      memory_free(x), memory_free(y);
+    }
+    close_bench(&muon), close_bench(&kl);
+  }
+}
+END_TEST
+
+/* The eigenvalues are the diagonals of the preconditioners in their bases, as long as these stay: from the second step
+   on they are the bases of L and R themselves. Gradients of any size have the same updates. */
+START_TEST(klshampoo_eigenvalues)
+{
+  static const char *const of[] = {"klshampoo.l.blocks.0.attn.w_q", "klshampoo.r.blocks.0.attn.w_q"};
+  static const char *const basis[] = {"klshampoo.ql.blocks.0.attn.w_q", "klshampoo.qr.blocks.0.attn.w_q"};
+  static const char *const values[] = {"klshampoo.vl.blocks.0.attn.w_q", "klshampoo.vr.blocks.0.attn.w_q"};
+  struct bench b, large;
+  open_bench_on(kinds[_i], &b, "klshampoo", "klshampoo.every=100 klshampoo.eps=1e-20", 2);
+  open_bench_on(kinds[_i], &large, "klshampoo", "klshampoo.every=100 klshampoo.eps=1e-20", 2);
+  for (int step = 0; step < 6; step++) {
+    draw(&b, &b.model.params.grads, (uint64_t)step, 0.1);
+    draw(&large, &large.model.params.grads, (uint64_t)step, 25.6); /* 0.1 times 4^4 */
+    update_values(&b, step), update_values(&large, step);
+  }
+  ck_assert_double_lt(apart(&large, &b, "blocks.0.attn.w_q"), 1e-5);
+  for (int k = 0; k < 2; k++) {
+    long n, cols;
+    real *s = state_of(&b, of[k], &n, &cols), *q = state_of(&b, basis[k], &n, &cols);
+    ck_assert_double_lt(far_from_orthonormal(q, n), 1e-5);
+    real *value = state_of(&b, values[k], &n, &cols);
+    ck_assert(cols == 1 && n == (k ? 32 : 48));
+    for (long i = 0; i < n; i++) {
+      double sum = 0;
+      for (long r = 0; r < n; r++)
+        for (long c = 0; c < n; c++)
+          sum += (double)q[r * n + i] * (double)s[r * n + c] * (double)q[c * n + i];
+      ck_assert_double_eq_tol(sum, (double)value[i], 1e-4 * sum);
+    }
+    memory_free(s), memory_free(q), memory_free(value);
+  }
+  close_bench(&b), close_bench(&large);
+}
+END_TEST
+
+/* --- compositional ----------------------------------------------------------------------------------------- */
+/* Heads whose rows are c times orthonormal ones: C is a number, so queries and keys have Muon's update by head over
+   twice that number, keys also over the two query heads that share each. */
+START_TEST(compositional_of_orthogonal_heads_is_muon)
+{
+  const double c = 0.7, damping = 0.3;
+  struct bench muon, both;
+  some_steps(kinds[_i], &muon, "muon", "muon.per_head=qk", 2);
+  open_bench_on(kinds[_i], &both, "compositional", "compositional.damping=0.3", 2);
+  for (int k = 0; k < 2; k++) {
+    struct tensor *w = &param(&both, k ? "blocks.0.attn.w_k" : "blocks.0.attn.w_q")->value;
+    real *host = memory_new(1, bytes_of(w));
+    for (long i = 0; i < w->rows; i++) host[i * w->cols + (i + 7 * (i / 12)) % 32] = (real)c;
+    put(both.device, w, host);
+    memory_free(host);
+  }
+  for (int step = 0; step < 2; step++) {
+    draw(&both, &both.model.params.grads, (uint64_t)step, 0.1);
+    update_values(&both, step);
+  }
+  for (int i = 0; i < muon.model.params.count; i++) {
+    const struct param *p = muon.model.params.list[i];
+    if (p->kind != PARAM_MATRIX || (p->head_rows && p->layer && !strstr(p->name, "w_v"))) continue;
+    const double is = !strcmp(p->name, "blocks.0.attn.w_q")   ? 2 * sqrt(c * c + damping)
+                      : !strcmp(p->name, "blocks.0.attn.w_k") ? 4 * sqrt(2 * c * c + damping)
+                                                              : 1;
+    const struct tensor *d = direction_of(p);
+    real *x = copy_of(&both, direction_of(param(&both, p->name))), *y = copy_of(&muon, d);
+    for (long j = 0; j < d->rows * d->cols; j++)
+      ck_assert_double_eq_tol(is * (double)x[j], (double)y[j], 1e-4 * rms_of(&muon, d));
+    memory_free(x), memory_free(y);
+  }
+  close_bench(&muon), close_bench(&both);
+}
+END_TEST
+
+/* The decomposition of [x^T y_1 | x^T y_2 ...] for x and y_k [rows, n]. */
+static void product_spectrum(const real *x, const real *const *y, int count, long rows, long n, struct svd *s)
+{
+  real *product = memory_new((size_t)(count * n * n), sizeof *product); /* [n, count n] */
+  for (int k = 0; k < count; k++)
+    for (long i = 0; i < n; i++)
+      for (long j = 0; j < n; j++) {
+        double sum = 0;
+        for (long r = 0; r < rows; r++) sum += (double)x[r * n + i] * (double)y[k][r * n + j];
+        product[(i * count + k) * n + j] = (real)sum;
+      }
+  ck_assert(!svd_of_host(s, product, n, count * n));
+  memory_free(product);
+}
+
+/* Sum of the singular values of C^-1 g for C^2 = w w^T and w, g [rows, n]: with w = U S V^T, those of S^-1 U^T g. */
+static double whitened_nuclear_norm(const real *w, const real *g, long rows, long n)
+{
+  struct svd s, whitened;
+  real *x = memory_new((size_t)(rows * n), sizeof *x);
+  double sum = 0;
+  ck_assert(!svd_of_host(&s, w, rows, n));
+  for (long k = 0; k < rows; k++)
+    for (long j = 0; j < n; j++) {
+      double along = 0;
+      for (long r = 0; r < rows; r++) along += s.u[r * s.n + k] * (double)g[r * n + j];
+      x[k * n + j] = (real)(along / s.sigma[k]);
+    }
+  ck_assert(!svd_of_host(&whitened, x, rows, n));
+  for (long k = 0; k < whitened.n; k++) sum += whitened.sigma[k];
+  memory_free(x);
+  svd_free(&s), svd_free(&whitened);
+  return sum;
+}
+
+/* The step of the product, dW_q^T W_k, has equal singular values, c/2, whatever the weights, and so has dW_k^T W_q of
+   the query heads that share the key, c/4. Of all steps with a product of that size it is the steepest: its product
+   with the gradient is the dual norm. Muon's step by head has no such product. */
+START_TEST(compositional_is_steepest_for_the_product)
+{
+  static const char *const settings[] = {"compositional.coefficients=svd compositional.damping=1e-6",
+                                         "muon.coefficients=svd muon.per_head=qk"};
+  enum { HEAD = 12, N = 32 };
+  const double c = 0.2 * sqrt((double)N);
+  for (int as_muon = 0; as_muon < 2; as_muon++) {
+    struct bench b;
+    some_steps(kinds[_i], &b, as_muon ? "muon" : "compositional", settings[as_muon], 1);
+    const struct param *q = param(&b, "blocks.1.attn.w_q"), *k = param(&b, "blocks.1.attn.w_k");
+    real *grad = copy_of(&b, &q->grad), *dq = copy_of(&b, &q->update), *dk = copy_of(&b, &k->update),
+         *w_q = copy_of(&b, &q->value), *w_k = copy_of(&b, &k->value);
+    for (int h = 0; h < 6; h++) { /* four query heads, then two keys */
+      const int g = h < 4 ? h / 2 : h - 4;
+      const real *queries[] = {w_q + 2 * g * HEAD * N, w_q + (2 * g + 1) * HEAD * N},
+                 *keys[] = {w_k + g * HEAD * N};
+      struct svd s;
+      product_spectrum(h < 4 ? dq + h * HEAD * N : dk + g * HEAD * N, h < 4 ? keys : queries, h < 4 ? 1 : 2,
+                       HEAD, N, &s);
+      const double flat = s.sigma[HEAD - 1] / s.sigma[0], size = s.sigma[0] / (h < 4 ? c / 2 : c / 4);
+      ck_assert_msg(as_muon ? flat < 0.8 : flat > 0.998 && fabs(size - 1) < 2e-3, "%d: %g, %g", h, flat,
+                    size);
+      svd_free(&s);
+      if (h >= 4) continue;
+      double descent = 0, most = c / 2 * whitened_nuclear_norm(keys[0], grad + h * HEAD * N, HEAD, N);
+      for (long j = h * HEAD * N; j < (h + 1) * HEAD * N; j++) descent += (double)dq[j] * (double)grad[j];
+      ck_assert_msg(as_muon || fabs(descent / most - 1) < 2e-3, "%g of %g", descent, most);
+    }
+    memory_free(grad), memory_free(dq), memory_free(dk), memory_free(w_q), memory_free(w_k);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* --- scion ------------------------------------------------------------------------------------------------- */
+/* On hidden matrices it is Muon, on embedding and head Signum, both with other scales; gains have one RMS. */
+START_TEST(scion_is_muon_and_signum)
+{
+  struct bench scion, muon, signum;
+  some_steps(kinds[_i], &scion, "scion", "scion.momentum=0.8 scion.radius=0.5 scion.radius_gain=0.3", 3);
+  some_steps(kinds[_i], &muon, "muon", "muon.momentum=0.8 muon.nesterov=0 muon.scale=mup", 3);
+  some_steps(kinds[_i], &signum, "signum", "signum.momentum=0.8", 3);
+  int seen[PARAM_STATE] = {0};
+  for (int i = 0; i < scion.model.params.count; i++) {
+    const struct param *p = scion.model.params.list[i];
+    const int is_matrix = p->kind == PARAM_MATRIX, is_gain = p->kind == PARAM_GAIN;
+    struct bench *other = is_matrix ? &muon : &signum;
+    const double scale = is_matrix ? 0.5 : 60. / (double)p->value.cols;
+    seen[p->kind]++;
+    real *x = copy_of(&scion, direction_of(p)), *y = copy_of(other, direction_of(param(other, p->name)));
+    for (long j = 0; j < p->value.rows * p->value.cols && !is_gain; j++)
+      ck_assert_double_eq_tol((double)x[j], scale * (double)y[j], 1e-5 * scale);
+    if (is_gain) ck_assert_double_eq_tol(rms_of(&scion, direction_of(p)), 0.3, 1e-6);
+    memory_free(x), memory_free(y);
+  }
+  ck_assert(seen[PARAM_MATRIX] && seen[PARAM_EMBED] && seen[PARAM_HEAD] && seen[PARAM_GAIN]);
+  close_bench(&scion), close_bench(&muon), close_bench(&signum);
+}
+END_TEST
+
+/* With weight decay, weights tend to the point of the ball that a constant gradient points away from. Its radius is
+   that of the step over the decay. */
+START_TEST(scion_stays_in_its_ball)
+{
+  const struct update_rule decays = {.weight_decay = 0.5, .seed = 3};
+  struct error e = {0};
+  struct bench b;
+  ck_assert(!try_open_on(kinds[_i], &b, "scion", "scion.coefficients=svd scion.radius=0.4", 2, &no_override,
+                         &decays, NULL, &e));
+  for (int step = 0; step < 30; step++) {
+    draw(&b, &b.model.params.grads, 0, 0.1);
+    one_step(&b, step, 1, 1);
+  }
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    struct svd s;
+    ck_assert(!svd_of(&s, b.device, &p->value));
+    const double radius = 0.4 / 0.5 * sqrt((double)p->value.rows / (double)p->value.cols);
+    ck_assert_double_eq_tol(s.sigma[0], radius, 1e-4);
+    ck_assert_double_eq_tol(s.sigma[s.n - 1], radius, 1e-4);
+    svd_free(&s);
+  }
+  close_bench(&b);
+}
+END_TEST
+
+/* --- dion -------------------------------------------------------------------------------------------------- */
+/* P has orthonormal columns and Q columns of length 1: the update has rank r and the Frobenius norm sqrt(r m/n). At
+   full rank P P^T B = B for a matrix that is not tall, so the momentum keeps its share: M <- momentum (M + G). At a low
+   rank it keeps all of what the update does not take. */
+START_TEST(dion_updates_and_momenta)
+{
+  for (int full = 0; full < 2; full++) {
+    struct bench b;
+    open_bench_on(kinds[_i], &b, "dion",
+                  full ? "dion.momentum=0.6 dion.rank=1" : "dion.momentum=0.6 dion.rank=0.3", 2);
+    long rows, cols;
+    real *before = state_of(&b, "dion.m.blocks.0.ffn.w_down", &rows, &cols);
+    for (int step = 0; step < 3; step++) {
+      memory_free(before);
+      before = state_of(&b, "dion.m.blocks.0.ffn.w_down", &rows, &cols);
+      draw(&b, &b.model.params.grads, (uint64_t)step, 0.1);
+      update_values(&b, step);
+    }
+    const struct param *p = param(&b, "blocks.0.ffn.w_down");
+    const long n = rows * cols, rank = full ? rows : 10;
+    ck_assert(rows == 32 && cols > rows);
+    struct svd s;
+    real *g = copy_of(&b, &p->grad), *m = state_of(&b, "dion.m.blocks.0.ffn.w_down", &rows, &cols);
+    ck_assert(!svd_of(&s, b.device, direction_of(p)));
+    double squares = 0, taken = 0, largest = 0;
+    for (long k = 0; k < s.n; k++) squares += s.sigma[k] * s.sigma[k];
+    ck_assert_double_eq_tol(squares, (double)(rank * rows) / (double)cols, 1e-4);
+    ck_assert(full || s.sigma[rank] < 1e-5);
+    for (long j = 0; j < n; j++) {
+      const double sum = (double)before[j] + (double)g[j];
+      if (full) ck_assert_double_eq_tol((double)m[j], 0.6 * sum, 1e-5);
+      taken = fmax(taken, fabs(sum - (double)m[j]));
+      g[j] = (real)sum, m[j] = (real)(sum - (double)m[j]);
+    }
+    svd_free(&s);
+    ck_assert(!svd_of_host(&s, m, rows, cols)); /* (1 - momentum) P P^T B */
+    for (long k = 0; k < s.n; k++) largest = fmax(largest, k < rank ? 0 : s.sigma[k]);
+    ck_assert(taken > 0.01 && largest < 1e-5);
+    for (long i = 0; i < rows; i++)
+      for (long k = 0; k < rank; k++) { /* its columns are those of B, along P */
+        double along = 0, of_b = 0;
+        for (long r = 0; r < rows; r++) {
+          along += s.u[r * s.n + k] * (double)m[r * cols + i];
+          of_b += s.u[r * s.n + k] * (double)g[r * cols + i];
+        }
+        ck_assert_double_eq_tol(along, 0.4 * of_b, 1e-5);
+      }
+    svd_free(&s);
+    memory_free(before), memory_free(g), memory_free(m);
+    close_bench(&b);
+  }
+}
+END_TEST
+
+/* A constant gradient of low rank with singular values 2^-k: the power method finds its vectors, and the update is
+   Muon's with scale sqrt(out/in). */
+START_TEST(dion_of_a_constant_gradient_is_muon)
+{
+  struct bench b;
+  open_bench_on(kinds[_i], &b, "dion", "dion.rank=0.15", 2);
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    const long rows = p->value.rows, cols = p->value.cols;
+    struct svd s;
+    ck_assert(!svd_of(&s, b.device, &p->value));
+    for (long k = 0; k < s.n; k++) s.sigma[k] = k < 4 ? 1 / (double)(1 << k) : 0;
+    struct tensor g = p->grad;
+    svd_compose(&s, b.device, &g);
+    svd_free(&s);
+    ck_assert(rows >= 24 && cols >= 32); /* so that the rank is 4 or 5 */
+  }
+  for (int step = 0; step < 30; step++) update_values(&b, step);
+  for (int i = 0; i < b.model.params.count; i++) {
+    const struct param *p = b.model.params.list[i];
+    if (p->kind != PARAM_MATRIX) continue;
+    const long rows = p->value.rows, cols = p->value.cols;
+    struct svd s;
+    real *x = copy_of(&b, direction_of(p)), *y = memory_new(1, bytes_of(&p->value));
+    ck_assert(!svd_of(&s, b.device, &p->grad));
+    for (long k = 0; k < s.n; k++) s.sigma[k] = k < 4 ? sqrt((double)rows / (double)cols) : 0;
+    svd_product(s.u, s.sigma, s.v, rows, cols, y, cols);
+    double dot = 0;
+    for (long j = 0; j < rows * cols; j++) dot += (double)x[j] * (double)y[j];
+    ck_assert_double_eq_tol(dot / (4 * (double)rows / (double)cols), 1, 1e-3);
+    svd_free(&s);
+    memory_free(x), memory_free(y);
+  }
+  close_bench(&b);
+}
+END_TEST
+
 /* --- counterfactuals -------------------------------------------------------------------------------------- */
 static void spectra(struct bench *b, const char *name, struct svd *s)
 {
@@ -1866,6 +2227,7 @@ int main(void)
   tcase_add_loop_test(tests, descends, 0, KINDS);
   tcase_add_test(tests, rate_zero);
   tcase_add_loop_test(tests, decay, 0, KINDS);
+  tcase_add_loop_test(tests, cautious_decay, 0, KINDS);
   tcase_add_test(tests, same_bits_on_any_threads);
   tcase_add_test(tests, no_allocation);
   tcase_add_loop_test(tests, nan_survives, 0, KINDS);
@@ -1895,6 +2257,14 @@ int main(void)
   tcase_add_loop_test(tests, polargrad_is_muon_times_the_nuclear_norm, 0, KINDS);
   tcase_add_loop_test(tests, soap_in_unit_bases_is_adam, 0, KINDS);
   tcase_add_loop_test(tests, soap_bases, 0, KINDS);
+  tcase_add_loop_test(tests, klshampoo_of_a_constant_gradient_is_muon, 0, KINDS);
+  tcase_add_loop_test(tests, klshampoo_eigenvalues, 0, KINDS);
+  tcase_add_loop_test(tests, compositional_of_orthogonal_heads_is_muon, 0, KINDS);
+  tcase_add_loop_test(tests, compositional_is_steepest_for_the_product, 0, KINDS);
+  tcase_add_loop_test(tests, scion_is_muon_and_signum, 0, KINDS);
+  tcase_add_loop_test(tests, scion_stays_in_its_ball, 0, KINDS);
+  tcase_add_loop_test(tests, dion_updates_and_momenta, 0, KINDS);
+  tcase_add_loop_test(tests, dion_of_a_constant_gradient_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, spliced, 0, KINDS);
   tcase_add_loop_test(tests, spliced_to_a_power, 0, KINDS);
   tcase_add_loop_test(tests, spliced_at_random, 0, KINDS);

@@ -169,7 +169,14 @@ static void some_apply(const void *args, long segment, long from, long n, double
   const float keep = REALS(x->keep)[segment], rate = REALS(x->rate)[segment];
   const float *update = REALS(x->update) + from;
   float *w = REALS(x->w) + from;
-  EACH(j, n) put(w + j, fused(ALL(-rate), get(update + j, n - j), keep * get(w + j, n - j)), n - j);
+  EACH(j, n) {
+    const vec now = get(w + j, n - j), by = get(update + j, n - j);
+    vec kept = keep * now;
+    if (x->cautious)
+      kept = where_above(now, ALL(0), where_above(ALL(0), by, now, kept),
+                         where_above(ALL(0), now, where_above(by, ALL(0), now, kept), kept));
+    put(w + j, fused(ALL(-rate), by, kept), n - j);
+  }
 }
 static void apply_segments(struct device *device, const struct apply_segments_args *x)
 {

@@ -119,7 +119,10 @@ void ref_apply_segments(struct device *device, const struct apply_segments_args 
     double keep = (double)*element(x->keep, i), rate = (double)*element(x->rate, i);
     real *w = REALS(x->w) + p.place;
     const real *update = REALS(x->update) + p.place;
-    for (long j = 0; j < p.length; j++) w[j] = (real)((double)w[j] * keep - rate * (double)update[j]);
+    for (long j = 0; j < p.length; j++) {
+      const int opposed = (w[j] > 0 && update[j] < 0) || (w[j] < 0 && update[j] > 0);
+      w[j] = (real)((double)w[j] * (x->cautious && opposed ? 1 : keep) - rate * (double)update[j]);
+    }
   }
 }
 
