@@ -5,16 +5,21 @@
 #include "model/model.h"
 #include "numerics/ranks.h"
 
-/* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
+void model_rope_turn(const struct model_options *o, long position, long pair, long pairs, double *cosine,
+                     double *sine)
+{
+  double angle = (double)position / o->rope_scale * same_pow(o->rope_base, -(double)pair / (double)pairs);
+  same_turn(angle * (0.5 * M_1_PI), cosine, sine);
+}
+
 static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table)
 {
   long half = table->cols / 2;
   real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
   for (long t = 0; t < table->rows; t++)
     for (long i = 0; i < half; i++) {
-      double angle = (double)t / o->rope_scale * same_pow(o->rope_base, -(double)i / (double)half), cosine,
-             sine;
-      same_turn(angle * (0.5 * M_1_PI), &cosine, &sine);
+      double cosine, sine;
+      model_rope_turn(o, t, i, half, &cosine, &sine);
       values[t * table->cols + i] = (real)cosine;
       values[t * table->cols + half + i] = (real)sine;
     }
