@@ -76,23 +76,17 @@ static void fill_inputs(const struct model *m, const struct model_program *mp)
   if (!mp->slot) fill_ranges(m, mp);
 }
 
-static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
-                           struct param *gain)
-{
-  return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
-}
-
 /* The residual stream behind block l. */
 static struct tensor *block(struct model *m, struct model_program *mp, const struct layer_inputs *inputs,
                             int l, struct tensor *x)
 {
   long heads = m->options.heads;
   program_unit(mp->program);
-  struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
+  struct tensor *h = model_norm(m, mp->program, x, m->layer[l].attn_norm);
   m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
   x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
   m->stats_at = NULL;
-  h = norm(m, mp->program, x, m->layer[l].ffn_norm);
+  h = model_norm(m, mp->program, x, m->layer[l].ffn_norm);
   m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
   x = m->ffn->forward(m, mp->program, l, inputs, h, x);
   m->routes_at = NULL;
@@ -103,7 +97,7 @@ static struct tensor *block(struct model *m, struct model_program *mp, const str
 static struct tensor *logits_of(struct model *m, struct program *p, struct tensor *x, struct param *gain)
 {
   program_unit(p);
-  return op_linear(p, norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
+  return op_linear(p, model_norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
 }
 
 /* Module k = index + 1 (arXiv 2412.19437 eq. 21 to 25): from the stream h of depth k - 1 and the embedding of the
@@ -117,7 +111,8 @@ static struct tensor *look_ahead(struct model *m, struct model_program *mp, cons
   struct ahead *ahead = &mp->ahead[index];
   struct tensor *tokens = index ? ahead[-1].targets : mp->targets;
   struct tensor *e = op_embed(p, tokens, &m->embed->value);
-  struct tensor *both = op_join_heads(p, norm(m, p, h, own->norm_h), norm(m, p, e, own->norm_e), 1, 0);
+  struct tensor *both =
+    op_join_heads(p, model_norm(m, p, h, own->norm_h), model_norm(m, p, e, own->norm_e), 1, 0);
   struct tensor *x = op_linear(p, both, model_weight(m, p, own->w_join, 1), NULL, NULL);
   x = block(m, mp, inputs, (int)m->options.layers + index, x);
   ahead->logits = logits_of(m, p, x, own->norm);
