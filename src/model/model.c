@@ -115,13 +115,13 @@ static const struct {
   unsigned flag;
   const char *what;
 } only_once[] = {{STABILIZER_CAPS, "cap the score"},
-                 {STABILIZER_NORMS_PARTS, "normalize the queries"},
+                 {STABILIZER_NORMS_PARTS, "normalize queries or keys"},
                  {STABILIZER_WEIGHS, "make weights of scores"}};
 
 static int check_pair(const struct stabilizer *a, const struct stabilizer *b, struct error *e)
 {
   if (a == b) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", a->name);
-  if (a->flags & STABILIZER_SCALES_QUERIES && b->flags & STABILIZER_NORMS_PARTS)
+  if (a->flags & STABILIZER_SCALES_QUERIES && b->flags & STABILIZER_NORMS_QUERIES)
     return error_set(e, STATUS_USAGE, "stabilizers: %s undoes what %s does before it; allowed: %s+%s",
                      b->name, a->name, b->name, a->name);
   for (size_t i = 0; i < sizeof only_once / sizeof *only_once; i++)
@@ -162,8 +162,8 @@ int model_warning(const struct model *m, char *text, size_t room)
              norms, scales);
   else if (partly && scales)
     snprintf(text, room,
-             "stabilizers: under %s the logits depend on the scale of the content keys' weights "
-             "alone, so %s lowers them by less than it should",
+             "stabilizers: under %s the logits depend on the scale of some query or key weights alone, so %s "
+             "lowers them by less than it should",
              partly, scales);
   return scales && (norms || partly);
 }

@@ -68,6 +68,8 @@ CASES = {
     "mla-muonclip-kr_layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.mla=kr_layer " + MLA,
     "mla-muonclip-kr_head": "preset=muonclip qk_clip.tau=1.5 qk_clip.mla=kr_head " + MLA,
     "mla-qk_norm": "preset=muon stabilizers=qk_norm " + MLA,
+    "muon-k_norm": "preset=muonclip qk_clip.tau=1.5 stabilizers=k_norm+qk_clip model.attention=gqa model.kv_heads=2",
+    "mla-k_norm": "preset=muon stabilizers=k_norm " + MLA,
     "mla-qk_norm_partial": "preset=muon stabilizers=qk_norm_partial " + MLA,
     "mla-quack": "preset=muon stabilizers=quack quack.tau=0.8 " + MLA,
     "muon-split": "preset=muon muon.per_head=qkv " + MLA,

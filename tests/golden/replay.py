@@ -260,7 +260,7 @@ def largest(w):
 
 # --- a run ------------------------------------------------------------------------------------------------
 
-HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
+HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "k_norm", "qk_clip", "max_output_clip", "quack", "spectral_clip",
            "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "spectral_tangent", "stiefel",
            "learned_sink", "output_gate", "ssmax", "pointwise", "none"}
 
@@ -551,6 +551,8 @@ class Run:
         q, k, v = heads(q, self.H), heads(k, self.G), heads(v, self.G)
         if norm == "rms":
             q, k = self.rms(q, self.w[a + "q_gain"]), self.rms(k, self.w[a + "k_gain"])
+        if "k_norm" in self.stack:
+            k = self.rms(k, self.w[a + "k_gain"])
         if norm == "l2":
             # y / |y| is RMSNorm(y) / sqrt(Dh); recorded are the norms of the latter, both roots being in the scale
             q, k, scale = self.rms(q) * self.w[a + "qk_scale"], self.rms(k), 1 / self.Dh
@@ -1188,7 +1190,7 @@ class Run:
 
     def tightness(self, tops):
         """Max logits over their bound by the weights that made them; NaN where these weights do not say it all."""
-        if tops is None or {"qk_norm", "qk_norm_partial", "sigma_reparam"} & set(self.stack):
+        if tops is None or {"qk_norm", "qk_norm_partial", "k_norm", "sigma_reparam"} & set(self.stack):
             return torch.full((self.L, self.H), math.nan)
         return torch.stack([tops[l].double() / self.bound(l) for l in range(self.L)])
 

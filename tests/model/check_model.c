@@ -90,9 +90,13 @@ static void check_gradients(struct fixture *f, const char *what)
 }
 
 /* Every stabilizer at its defaults, caps where the scores are, and what options change in the graph. */
-static const char *const more_stacks[] = {"soft_cap cap=0.7",         "hard_cap cap=0.4",
-                                          "qk_norm kind=rms_full",    "qk_norm kind=l2",
-                                          "qk_norm;soft_cap cap=0.5", NULL};
+static const char *const more_stacks[] = {"soft_cap cap=0.7",
+                                          "hard_cap cap=0.4",
+                                          "qk_norm kind=rms_full",
+                                          "qk_norm kind=l2",
+                                          "qk_norm;soft_cap cap=0.5",
+                                          "ssmax;k_norm",
+                                          NULL};
 
 static void check_stack(const char *attention, const char *stack, int *checked)
 {
@@ -877,6 +881,7 @@ static const struct {
                {"mha", "qk_norm_partial", "allowed here: qk_norm"},
                {"mla", "qk_norm;qk_norm_partial", "qk_norm and qk_norm_partial both normalize"},
                {"mla", "qk_norm_partial;qk_clip;qk_norm", "qk_norm_partial and qk_norm both normalize"},
+               {"mha", "k_norm;qk_norm", "k_norm and qk_norm both normalize"},
                {"mla", "qk_norm kind=l2", "allowed: rms"}};
 
 START_TEST(refused_stacks)
@@ -928,7 +933,7 @@ START_TEST(cancelling_stacks)
   fixture_close(f);
   f = small_or_fail("mla", "", "qk_clip;qk_norm_partial");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 1);
-  ck_assert(strstr(text, "qk_norm_partial") && strstr(text, "content keys"));
+  ck_assert(strstr(text, "qk_norm_partial") && strstr(text, "less than it should"));
   fixture_close(f);
   f = small_or_fail("mha", "", "soft_cap;qk_clip");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 0);
