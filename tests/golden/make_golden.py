@@ -111,6 +111,9 @@ CASES = {
     "muon-learned_sink": "preset=muon stabilizers=learned_sink learned_sink.start=0.5",
     "muon-output_gate": "preset=muon stabilizers=output_gate",
     "muon-ssmax": "preset=muon stabilizers=ssmax",
+    "muon-sigmoid": "preset=muonclip qk_clip.tau=1.5 stabilizers=sigmoid+qk_clip",
+    "adam-gqa-sigmoid-cap": "preset=adam stabilizers=sigmoid+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
+                            "model.mask=window model.window=7",
     "muon-pointwise": "preset=muon stabilizers=pointwise",
     "adam-gqa-pointwise-cap": "preset=adam stabilizers=pointwise+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
                               "model.mask=window model.window=7",

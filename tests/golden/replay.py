@@ -262,7 +262,7 @@ def largest(w):
 
 HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "k_norm", "qk_clip", "max_output_clip", "quack", "spectral_clip",
            "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "spectral_tangent", "stiefel",
-           "learned_sink", "output_gate", "ssmax", "pointwise", "none"}
+           "learned_sink", "output_gate", "ssmax", "pointwise", "sigmoid", "none"}
 
 
 class Unknown(Exception):
@@ -467,8 +467,9 @@ class Run:
             q = q * self.w[a + "ssmax"][:, None, None] * n.to(self.dtype).log()
         s = (q @ k.transpose(-1, -2)) * scale
         c = self.capped(s)
-        if "pointwise" in self.stack:  # arXiv 2202.10447
-            p = c.relu().square().masked_fill(~allowed, 0)
+        if "pointwise" in self.stack or "sigmoid" in self.stack:  # arXiv 2202.10447, 2409.04431
+            p = c.relu().square() if "pointwise" in self.stack else n * torch.sigmoid(c - n.to(self.dtype).log())
+            p = p.masked_fill(~allowed, 0)
             with torch.no_grad():
                 self.see(q, k, s, c, p / p.sum(-1, keepdim=True).clamp(min=torch.finfo(self.dtype).tiny), allowed)
             return self.gate((p / n) @ v, x, l)

@@ -35,6 +35,7 @@ static const char *const stacks[] = {
   "hard_cap cap=0.5",
   "sigma_reparam",
   "learned_sink start=0.7; output_gate; ssmax",
+  "sigmoid; soft_cap cap=0.5",
   "pointwise; output_gate by=head; soft_cap cap=0.5",
   "qk_norm; soft_cap cap=0.5; sigma_reparam",
 };
