@@ -7,7 +7,7 @@ struct pointwise {
   view q, k, v, o, do_, dq, dk, dv, factors, limit, seen; /* seen [N H, 4]: what the statistics get from a row */
   ints start, end, slot;                                  /* slot: over a cache */
   long heads, groups, length, news, dim, value_dim, scaled; /* news: new positions of a sequence */
-  int cap;
+  int cap, kind;
   float scale;
   enum number_format format;
 
@@ -26,11 +26,23 @@ struct pointwise {
     if (factors.data) s += (double)factors.at(row, h) * part;
     return (float)((double)scale * s);
   }
-  __device__ struct adjusted enter(float s) const
+  /* n w and its derivative by f */
+  __device__ struct adjusted times_n(float f, float n) const
   {
-    struct adjusted a = adjust(cap, (float)number(limit), format, s);
-    if (a.f < 0) a.f = 0;
-    return a;
+    if (kind == POINTWISE_SIGMOID) {
+      const float e = expf(-f), w = 1 / (1 / n + e);
+      return (struct adjusted){w, isinf(e) ? 0 : e * w * w};
+    }
+    const float a = f < 0 ? 0 : f;
+    return (struct adjusted){a * a, 2 * a};
+  }
+  /* n w and its derivative by s */
+  __device__ struct adjusted enter(float s, float n) const
+  {
+    const struct adjusted a = adjust(cap, (float)number(limit), format, s);
+    struct adjusted w = times_n(a.f, n);
+    w.slope *= a.slope;
+    return w;
   }
   __device__ float through(long n, long h, long row) const
   {
@@ -52,7 +64,7 @@ struct pointwise_row {
     for (long c = 0; c < x.value_dim; c++) o[c] = 0;
     for (long j = first; j < last; j++) {
       const float s = x.score(n, h, at + j), f = capped(x.cap, (float)number(x.limit), rounded(s, x.format)),
-                  a = f < 0 ? 0 : f, w = a * a;
+                  w = x.times_n(f, (float)(last - first)).f;
       most = max_nan(most, s), most_abs = max_nan(most_abs, fabsf(s)), high = max_nan(high, f);
       if (w > top || w != w) {
         const double r = top / (double)w;
@@ -90,7 +102,7 @@ struct pointwise_stats {
   struct pointwise x = {}; \
   (x).q = VIEW((a)->q), (x).k = VIEW(keys), (x).v = VIEW(vals), (x).start = INTS_VIEW((a)->start); \
   (x).heads = (a)->heads, (x).groups = (a)->groups, (x).dim = (a)->q->cols / (a)->heads; \
-  (x).value_dim = (vals)->cols / (a)->groups, (x).cap = (int)(a)->cap, (x).scale = (float)(a)->scale; \
+  (x).kind = (int)(a)->kind, (x).value_dim = (vals)->cols / (a)->groups, (x).cap = (int)(a)->cap, (x).scale = (float)(a)->scale; \
   (x).limit = VIEW((a)->cap_value), (x).format = (enum number_format)(a)->scores_format
 
 static void pointwise_rows(struct device *device, struct pointwise x, const struct tensor *q,
@@ -102,7 +114,7 @@ static void pointwise_rows(struct device *device, struct pointwise x, const stru
   each(device, 1, x.heads, pointwise_stats{VIEW(stats), x.seen, q->rows, x.heads});
 }
 
-/* "o = sum_j relu(f(r(scale q k^T)))^2 v / n" */
+/* "o = sum_j w(f(r(scale q k^T))) v" */
 SCRATCH(pointwise_forward, 16 * x->q->rows * x->heads)
 static void pointwise_forward(struct device *device, const struct pointwise_forward_args *a)
 {
@@ -135,8 +147,8 @@ struct pointwise_to_q {
     float *dq = x.dq.row(n) + h * x.dim;
     for (long c = 0; c < x.dim; c++) dq[c] = 0;
     for (long j = first; j < last; j++) {
-      const struct adjusted a = x.enter(x.score(n, h, at + j));
-      const float ds = x.scale * (2 * a.f * a.slope * x.through(n, h, at + j) / (float)(last - first));
+      const struct adjusted w = x.enter(x.score(n, h, at + j), (float)(last - first));
+      const float ds = x.scale * (w.slope * x.through(n, h, at + j) / (float)(last - first));
       const float *key = x.k.row(at + j) + h * x.groups / x.heads * x.dim;
       for (long c = 0; c < x.dim; c++) dq[c] = fmaf(ds, key[c], dq[c]);
     }
@@ -157,9 +169,9 @@ struct pointwise_to_kv {
         long from, first, last;
         x.range(n, &from, &first, &last);
         if (row - at < first || row - at >= last) continue;
-        const struct adjusted a = x.enter(x.score(n, h, row));
-        const float keys = (float)(last - first), w = a.f * a.f / keys,
-                    ds = x.scale * (2 * a.f * a.slope * x.through(n, h, row) / keys);
+        const float keys = (float)(last - first);
+        const struct adjusted entered = x.enter(x.score(n, h, row), keys);
+        const float w = entered.f / keys, ds = x.scale * (entered.slope * x.through(n, h, row) / keys);
         const float *q = x.q.row(n) + h * x.dim, *d = x.do_.row(n) + h * x.value_dim;
         for (long c = 0; c < x.dim; c++) dk[c] = fmaf(ds, q[c], dk[c]);
         for (long c = 0; c < x.value_dim; c++) dv[c] = fmaf(w, d[c], dv[c]);
@@ -167,7 +179,7 @@ struct pointwise_to_kv {
   }
 };
 
-/* "dq, dk, dv from do; ds = 2 relu(f) f' do.v / n" */
+/* "dq, dk, dv from do; ds = w' f' do.v" */
 static void pointwise_backward(struct device *device, const struct pointwise_backward_args *a)
 {
   POINTWISE(x, a->k, a->v, a);

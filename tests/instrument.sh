@@ -51,6 +51,9 @@ run sigma preset=muon stabilizers=sigma_reparam
 run soft preset=muon stabilizers=soft_cap+quack soft_cap.cap=1 $gqa
 run hard preset=adam stabilizers=hard_cap hard_cap.cap=1 override.lr=w_[qk]:0.1 override.optimizer=w_o:sgd
 run norm preset=muon stabilizers=qk_norm qk_norm.kind=l2 muon.per_head=qkv override.match=update_rms
+run sigmoid preset=adam stabilizers=sigmoid+qk_clip qk_clip.tau=1 model.norm_gain=scalar
+run norm-k preset=adam stabilizers=k_norm $gqa
+run gain preset=adam model.norm_gain=zero_centered train.decay_gains=1 $mla
 run norm-mla preset=adam stabilizers=qk_norm_partial $mla
 moe='model.ffn=moe moe.hidden=8 moe.bias_rate=0.05'
 run moe preset=muon moe.experts=6 override.match=update_spectral_norm $moe

@@ -22,7 +22,7 @@ struct logit_block {
   struct param *weight; /* rows [row, row+rows) belong to the head or its group */
   struct param *bias;   /* [1, out]: columns [row, row+rows); NULL if none */
   long row, rows;
-  struct param *gain; /* of the RMSNorm that yields the weight's input */
+  struct param *gain; /* of the RMSNorm that yields the weight's input; NULL: model.norm_gain = none */
 };
 
 /* A part of queries or keys between projection and score, for on_qk: x [N, heads*dim]. */

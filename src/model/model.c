@@ -1,6 +1,7 @@
 /* model.c - a model: declares its parameters, checks its stabilizers and sets up their contexts */
 #include "model/model.h"
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,10 +56,18 @@ struct param *model_param(const struct model *m, int layer, const char *name)
   return p;
 }
 
-static struct param *add_module_gain(struct model *m, int layer, long k, const char *name)
+struct param *model_add_norm(struct model *m, int layer, long cols, const char *format, ...)
 {
-  return params_add(&m->params, PARAM_GAIN, layer, 1, m->options.width, INIT_CONSTANT, 1, "mtp.%ld.%s", k,
-                    name);
+  const long kind = m->options.norm_gain;
+  char name[96];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(name, sizeof name, format, arguments);
+  va_end(arguments);
+  REQUIRE(length < (int)sizeof name);
+  if (kind == NORM_GAIN_NONE) return NULL;
+  return params_add(&m->params, PARAM_GAIN, layer, 1, kind == NORM_GAIN_SCALAR ? 1 : cols, INIT_CONSTANT,
+                    kind == NORM_GAIN_ZERO_CENTERED ? 0 : 1, "%s", name);
 }
 
 /* The parameters around the block of module k. */
@@ -69,25 +78,25 @@ static void declare_module(struct model *m, int layer)
   struct module *own = &m->module[k - 1];
   char name[32];
   snprintf(name, sizeof name, "mtp.%ld.w_join", k);
-  own->norm_h = add_module_gain(m, layer, k, "norm_h");
-  own->norm_e = add_module_gain(m, layer, k, "norm_e");
+  own->norm_h = model_add_norm(m, layer, o->width, "mtp.%ld.norm_h", k);
+  own->norm_e = model_add_norm(m, layer, o->width, "mtp.%ld.norm_e", k);
   own->w_join = add_matrix(m, PARAM_MATRIX, layer, o->width, 2 * o->width, name);
-  own->norm = add_module_gain(m, layer, k, "norm");
+  own->norm = model_add_norm(m, layer, o->width, "mtp.%ld.norm", k);
 }
 
 static void declare(struct model *m)
 {
   const struct model_options *o = &m->options;
   m->embed = add_matrix(m, PARAM_EMBED, -1, o->vocab, o->width, "embed");
-  m->norm = params_add(&m->params, PARAM_GAIN, -1, 1, o->width, INIT_CONSTANT, 1, "norm");
+  m->norm = model_add_norm(m, -1, o->width, "norm");
   m->head = o->tied ? m->embed : add_matrix(m, PARAM_HEAD, -1, o->vocab, o->width, "head");
   m->layer = arena_get(m->params.arena, (size_t)model_blocks(o), sizeof *m->layer);
   m->module = arena_get(m->params.arena, (size_t)o->mtp + 1, sizeof *m->module);
   for (int l = 0; l < model_blocks(o); l++) {
     struct layer *b = &m->layer[l];
-    b->attn_norm = model_add_gain(m, l, o->width, 1, "attn.norm");
+    b->attn_norm = model_add_norm(m, l, o->width, "blocks.%d.attn.norm", l);
     m->attention->declare(m, l);
-    b->ffn_norm = model_add_gain(m, l, o->width, 1, "ffn.norm");
+    b->ffn_norm = model_add_norm(m, l, o->width, "blocks.%d.ffn.norm", l);
     m->ffn->declare(m, l);
   }
   for (long l = o->layers; l < model_blocks(o); l++) declare_module(m, (int)l);
@@ -106,13 +115,13 @@ static const struct {
   unsigned flag;
   const char *what;
 } only_once[] = {{STABILIZER_CAPS, "cap the score"},
-                 {STABILIZER_NORMS_PARTS, "normalize the queries"},
+                 {STABILIZER_NORMS_PARTS, "normalize queries or keys"},
                  {STABILIZER_WEIGHS, "make weights of scores"}};
 
 static int check_pair(const struct stabilizer *a, const struct stabilizer *b, struct error *e)
 {
   if (a == b) return error_set(e, STATUS_USAGE, "stabilizers: %s is named twice", a->name);
-  if (a->flags & STABILIZER_SCALES_QUERIES && b->flags & STABILIZER_NORMS_PARTS)
+  if (a->flags & STABILIZER_SCALES_QUERIES && b->flags & STABILIZER_NORMS_QUERIES)
     return error_set(e, STATUS_USAGE, "stabilizers: %s undoes what %s does before it; allowed: %s+%s",
                      b->name, a->name, b->name, a->name);
   for (size_t i = 0; i < sizeof only_once / sizeof *only_once; i++)
@@ -153,8 +162,8 @@ int model_warning(const struct model *m, char *text, size_t room)
              norms, scales);
   else if (partly && scales)
     snprintf(text, room,
-             "stabilizers: under %s the logits depend on the scale of the content keys' weights "
-             "alone, so %s lowers them by less than it should",
+             "stabilizers: under %s the logits depend on the scale of some query or key weights alone, so %s "
+             "lowers them by less than it should",
              partly, scales);
   return scales && (norms || partly);
 }

@@ -71,7 +71,12 @@ struct param *model_param(const struct model *, int layer, const char *name);
 struct param *model_add_matrix(struct model *, int layer, long rows, long cols, long head_rows,
                                const char *name);
 struct param *model_add_gain(struct model *, int layer, long cols, double value, const char *name);
+/* The gain of an RMSNorm of `cols` columns, as model.norm_gain selects it; NULL if it has none. The name is whole. */
+struct param *model_add_norm(struct model *, int layer, long cols, const char *format, ...)
+  __attribute__((format(printf, 4, 5)));
 struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
+/* ... RMSNorm of all columns with a gain of model_add_norm ... */
+struct tensor *model_norm(struct model *, struct program *, struct tensor *x, struct param *gain);
 /* ... and apply the stabilizers to weights: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
 #endif

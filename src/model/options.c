@@ -9,6 +9,7 @@
 #include "numerics/number_format.h"
 
 static const char *const init_kinds[] = {"fan_in", "fixed", NULL};
+static const char *const norm_gains[] = {"vector", "scalar", "none", "zero_centered", NULL};
 
 const char *const model_masks[] = {"causal", "full", "window", "prefix", NULL};
 
@@ -38,6 +39,11 @@ const struct option_row model_rows[] = {
            "divisor of positions (position interpolation, arXiv 2306.15595)", 0),
   REAL_ROW(struct model_options, norm_eps, "1e-06", 0, 1, "1", "epsilon of RMSNorm, added to the mean square",
            0),
+  CHOICE_ROW(
+    struct model_options, norm_gain, "vector", norm_gains,
+    "gain of the RMSNorms before blocks, head and latents (not of qk_norm): a number for each column, one "
+    "number (SSNorm, arXiv 2506.19697), none, or 1 + w with w from 0, which decay pulls to 1",
+    OPTION_LATER),
   REAL_ROW(struct model_options, z_loss, "0", 0, 1e6, "1", "factor of the z-loss: the mean of (log Z)^2", 0),
   CHOICE_ROW(struct model_options, init, "fan_in", init_kinds,
              "initial matrices: N(0, 1/fan_in) with embedding N(0, 1), or N(0, init_std^2) for all", 0),

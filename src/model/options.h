@@ -17,7 +17,8 @@ struct model_options {
   double rope_base, rope_scale, norm_eps, z_loss;
   long init; /* enum model_init_kind */
   double init_std;
-  long mtp; /* modules of multi-token prediction */
+  long norm_gain; /* enum norm_gain */
+  long mtp;       /* modules of multi-token prediction */
   double mtp_weight;
   long mask;         /* enum mask */
   long window;       /* keys of a row in a layer with a window; 0: half the context */
@@ -28,6 +29,7 @@ struct model_options {
 enum mask { MASK_CAUSAL, MASK_FULL, MASK_WINDOW, MASK_PREFIX };
 extern const char *const model_masks[]; /* their names */
 enum model_init_kind { MODEL_INIT_FAN_IN, MODEL_INIT_FIXED };
+enum norm_gain { NORM_GAIN_VECTOR, NORM_GAIN_SCALAR, NORM_GAIN_NONE, NORM_GAIN_ZERO_CENTERED };
 extern const struct option_row model_rows[];
 /* Blocks: those of the stack, then one of every module of multi-token prediction. Series by layer or by head
    have all of them. */

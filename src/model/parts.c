@@ -65,6 +65,24 @@ void model_tap(struct model *m, struct program *program, enum point point, int l
   w->tap(w, program, point, layer, &told);
 }
 
+/* 1 + w of the learned w [1, cols] */
+static struct tensor *one_plus(struct program *program, struct tensor *w)
+{
+  double *ones = program_memory(program, (size_t)w->cols, sizeof *ones);
+  for (long i = 0; i < w->cols; i++) ones[i] = 1;
+  return op_add(program, w, program_reals(program, 1, w->cols, ones, "ones"));
+}
+
+struct tensor *model_norm(struct model *m, struct program *program, struct tensor *x, struct param *gain)
+{
+  const long kind = m->options.norm_gain;
+  struct tensor *by = kind == NORM_GAIN_ZERO_CENTERED ? one_plus(program, &gain->value)
+                      : kind == NORM_GAIN_VECTOR      ? &gain->value
+                                                      : NULL;
+  x = op_rmsnorm(program, x, by, x->cols, m->norm_eps);
+  return kind == NORM_GAIN_SCALAR ? op_scale(program, x, &gain->value) : x;
+}
+
 void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, struct tensor *eps)
 {
   if (!part->absorbed) {

@@ -102,6 +102,10 @@ void model_program_init(struct model *, struct model_program *, long batch, long
 int model_decoder_init(struct model *, struct model_program *, long batch, long block, long length,
                        enum decode_form, struct error *);
 void model_program_free(struct model_program *);
+/* RoPE at a position turns pair i < pairs by position / rope_scale * base^(-i / pairs) (RoFormer, arXiv 2104.09864
+   eq. 15). */
+void model_rope_turn(const struct model_options *, long position, long pair, long pairs, double *cosine,
+                     double *sine);
 /* The keys of the `stage`-th rank before this one, 0 to cut.ranks - 1, that the rows of the program attend to: as
    inputs of the program; and that part of a range of the whole sequence. */
 struct key_ranges model_stage(const struct model_program *, int stage);

@@ -8,16 +8,21 @@
 /* Logits that exist at one time, at most, unless one row has more: 64 MiB in single precision. */
 enum { MOST_LOGITS = 1 << 24 };
 
-/* cos | sin of position * base^(-2i/dim), i < dim/2 (RoFormer, arXiv 2104.09864 eq. 15), in double. */
+void model_rope_turn(const struct model_options *o, long position, long pair, long pairs, double *cosine,
+                     double *sine)
+{
+  double angle = (double)position / o->rope_scale * same_pow(o->rope_base, -(double)pair / (double)pairs);
+  same_turn(angle * (0.5 * M_1_PI), cosine, sine);
+}
+
 static void fill_rope_table(const struct model_options *o, struct device *device, struct tensor *table)
 {
   long half = table->cols / 2;
   real *values = memory_new((size_t)(table->rows * table->cols), sizeof *values);
   for (long t = 0; t < table->rows; t++)
     for (long i = 0; i < half; i++) {
-      double angle = (double)t / o->rope_scale * same_pow(o->rope_base, -(double)i / (double)half), cosine,
-             sine;
-      same_turn(angle * (0.5 * M_1_PI), &cosine, &sine);
+      double cosine, sine;
+      model_rope_turn(o, t, i, half, &cosine, &sine);
       values[t * table->cols + i] = (real)cosine;
       values[t * table->cols + half + i] = (real)sine;
     }
@@ -74,23 +79,17 @@ static void fill_inputs(const struct model *m, const struct model_program *mp)
   if (!mp->slot) fill_ranges(m, mp);
 }
 
-static struct tensor *norm(const struct model *m, struct program *program, struct tensor *x,
-                           struct param *gain)
-{
-  return op_rmsnorm(program, x, &gain->value, m->options.width, m->norm_eps);
-}
-
 /* The residual stream behind block l. */
 static struct tensor *block(struct model *m, struct model_program *mp, const struct layer_inputs *inputs,
                             int l, struct tensor *x)
 {
   long heads = m->options.heads;
   program_unit(mp->program);
-  struct tensor *h = norm(m, mp->program, x, m->layer[l].attn_norm);
+  struct tensor *h = model_norm(m, mp->program, x, m->layer[l].attn_norm);
   m->stats_at = program_rows(mp->program, mp->all_stats, l * heads, heads);
   x = m->attention->forward(m, mp->program, l, inputs, h, x, &mp->stats[l]);
   m->stats_at = NULL;
-  h = norm(m, mp->program, x, m->layer[l].ffn_norm);
+  h = model_norm(m, mp->program, x, m->layer[l].ffn_norm);
   m->routes_at = mp->routes ? program_rows(mp->program, mp->routes, l, 1) : NULL;
   x = m->ffn->forward(m, mp->program, l, inputs, h, x);
   m->routes_at = NULL;
@@ -101,7 +100,7 @@ static struct tensor *block(struct model *m, struct model_program *mp, const str
 static struct tensor *logits_of(struct model *m, struct program *p, struct tensor *x, struct param *gain)
 {
   program_unit(p);
-  return op_linear(p, norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
+  return op_linear(p, model_norm(m, p, x, gain), model_weight(m, p, m->head, 1), NULL, NULL);
 }
 
 /* Rows whose logits exist at one time: all, unless these are too many. The predictions of modules that look ahead are
@@ -123,7 +122,7 @@ static void record_loss(struct model *m, struct model_program *mp, struct tensor
   }
   if (rows < n) {
     program_unit(p);
-    mp->loss = op_split_loss(p, norm(m, p, x, m->norm), model_weight(m, p, m->head, 1), mp->targets,
+    mp->loss = op_split_loss(p, model_norm(m, p, x, m->norm), model_weight(m, p, m->head, 1), mp->targets,
                              mp->weight, m->z_loss, rows, mp->token_loss);
     return;
   }
@@ -147,7 +146,8 @@ static struct tensor *look_ahead(struct model *m, struct model_program *mp, cons
   struct ahead *ahead = &mp->ahead[index];
   struct tensor *tokens = index ? ahead[-1].targets : mp->targets;
   struct tensor *e = op_embed(p, tokens, &m->embed->value);
-  struct tensor *both = op_join_heads(p, norm(m, p, h, own->norm_h), norm(m, p, e, own->norm_e), 1, 0);
+  struct tensor *both =
+    op_join_heads(p, model_norm(m, p, h, own->norm_h), model_norm(m, p, e, own->norm_e), 1, 0);
   struct tensor *x = op_linear(p, both, model_weight(m, p, own->w_join, 1), NULL, NULL);
   x = block(m, mp, inputs, (int)m->options.layers + index, x);
   ahead->logits = logits_of(m, p, x, own->norm);

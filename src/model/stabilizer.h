@@ -61,10 +61,11 @@ enum {
   STABILIZER_NORMS_QK = 1,        /* logits no longer depend on the scale of w_q and w_k */
   STABILIZER_SCALES_QK = 2,       /* acts through the scale of w_q and w_k */
   STABILIZER_CAPS = 4,            /* sets the cap of attention_forward: one at most */
-  STABILIZER_NORMS_QK_PARTLY = 8, /* as NORMS_QK, but content keys keep their scale */
+  STABILIZER_NORMS_QK_PARTLY = 8, /* as NORMS_QK, but mla's content keys, or queries, keep their scale */
   STABILIZER_NORMS_PARTS = 16,    /* norms queries or keys themselves, with gains by role: one at most */
   STABILIZER_WEIGHS = 32,         /* changes how scores become weights: one at most */
   STABILIZER_SCALES_QUERIES = 64, /* multiplies queries: no effect before one that normalizes them */
+  STABILIZER_NORMS_QUERIES = 256, /* of NORMS_PARTS: queries among them */
   STABILIZER_WHOLE = 128          /* writes whole matrices, or their updates, or reads all in one row */
 };
 extern const struct stabilizer *const stabilizers[];

@@ -153,8 +153,8 @@ static void keep_columns(double *a, long rows, long from, long to)
   for (long i = 1; i < rows; i++) memmove(a + i * to, a + i * from, (size_t)to * sizeof *a);
 }
 
-/* With a^T = Qa Ra, b^T = Qb Rb: a^T b = Qa (Ra Rb^T) Qb^T. That product goes into s->a. */
-static struct passage load_form(struct spectra *s, const struct spectra_job *j, long lane)
+/* The triangular factors of a^T = Qa Ra and b^T = Qb Rb, transposed, go into s->c and s->b. */
+static struct passage load_factors(struct spectra *s, const struct spectra_job *j, long lane)
 {
   const long dh = j->rows, d = j->cols, k = shorter_of(dh, d), stride = spectra_stride(d);
   struct passage p = passage_of(s, lane, k, spectra_stride(k));
@@ -166,7 +166,14 @@ static struct passage load_form(struct spectra *s, const struct spectra_job *j, 
   s->kernels->triangle(s->b, dh, d, stride, s->room);
   keep_columns(s->c, dh, stride, p.stride);
   keep_columns(s->b, dh, stride, p.stride);
-  s->kernels->product(s->c, p.stride, s->b, p.stride, dh, s->a);
+  return p;
+}
+
+/* a^T b = Qa (Ra Rb^T) Qb^T. That product goes into s->a. */
+static struct passage load_form(struct spectra *s, const struct spectra_job *j, long lane)
+{
+  struct passage p = load_factors(s, j, lane);
+  if (!isnan(p.scale)) s->kernels->product(s->c, p.stride, s->b, p.stride, j->rows, s->a);
   return p;
 }
 
@@ -308,6 +315,42 @@ int spectrum_of_form(struct spectra *s, const real *a, long lda, const real *b, 
   int status = spectra_of(s, &job, 1, e);
   *out = job.spectrum;
   return status;
+}
+
+static void turn_rows(double *b, long rows, long stride, const double *turn)
+{
+  const long half = rows / 2;
+  for (long j = 0; j < half; j++) {
+    double *x = b + j * stride, *y = b + (j + half) * stride;
+    for (long i = 0; i < stride; i++) {
+      double from = x[i];
+      x[i] = turn[j] * from - turn[j + half] * y[i];
+      y[i] = turn[j + half] * from + turn[j] * y[i];
+    }
+  }
+}
+
+int largest_of_turned_forms(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh,
+                            long d, const double *turn, long count, double *sigma, struct error *e)
+{
+  const struct spectra_job job = {.w = a, .b = b, .rows = dh, .cols = d, .ld = lda, .ldb = ldb};
+  struct passage p[SPECTRA_LANES];
+  double most[SPECTRA_LANES], largest = 0;
+  require_room(s, dh, d);
+  const struct passage first = load_factors(s, &job, 0);
+  for (long i = 0; i < count && !isnan(first.scale); i += s->together) {
+    long lanes = count - i < s->together ? count - i : s->together;
+    for (long l = 0; l < lanes; l++) {
+      p[l] = passage_of(s, l, first.n, first.longer);
+      s->kernels->product(s->c, first.stride, s->b, first.stride, dh, s->a);
+      reduce(s, &p[l], l);
+      turn_rows(s->b, dh, first.stride, turn);
+    }
+    if (solve(s, p, lanes, most, e)) return STATUS_FAIL;
+    for (long l = 0; l < lanes; l++) largest = fmax(largest, most[l]);
+  }
+  *sigma = sqrt(largest) * first.scale;
+  return STATUS_OK;
 }
 
 /* With b^T = Qb Rb the left vectors of a^T b are those of (Rb a)^T. */

@@ -58,6 +58,10 @@ int spectrum_of(struct spectra *, enum spectra_method, const real *w, long rows,
 int singular_values(struct spectra *, const real *w, long rows, long cols, long ld, double *sigma, double *u1,
                     double *v1, struct error *);
 void spectrum_from(const double *sigma, long n, struct spectrum *);
+/* The largest singular value of all forms a^T R^i b, i < count, of a, b [dh, d]: R turns rows j and j + dh/2 of b by an
+   angle whose cosine is turn[j] and whose sine is turn[j + dh/2]. NaN where something is not finite. */
+int largest_of_turned_forms(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh,
+                            long d, const double *turn, long count, double *sigma, struct error *);
 /* A form alone, with n = dh in the entropy. */
 int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                      struct spectrum *, struct error *);

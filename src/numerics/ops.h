@@ -90,6 +90,7 @@ enum op_field_kind {
   FIELD_SIZE,
   FIELD_SCALAR
 };
+enum pointwise_kind { POINTWISE_NOT, POINTWISE_SQUARE, POINTWISE_SIGMOID };
 /* If no weight of a row exceeds this, its entropy (pointwise_forward) counts as 0. */
 #define POINTWISE_NONE 1e-30
 enum merge_kind { MERGE_NOT = -1, MERGE_SUM = -2, MERGE_MAX = -3, MERGE_FIRST = -4 };
@@ -167,8 +168,8 @@ struct attention_spec {
   long qk_format;       /* enum number_format that queries and keys are rounded to; 0: they are not */
   struct tensor *stats; /* where the statistics go; NULL: a tensor of their own */
   struct tensor
-    *sink;       /* [1,H]: score of one more key, without a value, in every softmax (sink); NULL: none */
-  int pointwise; /* no softmax: see pointwise_forward; a sink is not allowed */
+    *sink;        /* [1,H]: score of one more key, without a value, in every softmax (sink); NULL: none */
+  long pointwise; /* enum pointwise_kind; unless it is POINTWISE_NOT, a sink is not allowed */
 };
 /* *stats: [H,4], kept until the next run; may be NULL, as `end` may */
 struct tensor *op_attention(struct program *, struct tensor *q, struct tensor *k, struct tensor *v,

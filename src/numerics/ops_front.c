@@ -382,7 +382,7 @@ struct tensor *op_attention(struct program *p, struct tensor *q, struct tensor *
   struct tensor *statistics = statistics_of(p, spec);
   if (stats) *stats = statistics;
   if (spec->pointwise) {
-    op_pointwise(p, o, statistics, q, k, v, start, end, s);
+    op_pointwise(p, o, statistics, q, k, v, start, end, spec);
     return o;
   }
   struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
@@ -404,7 +404,7 @@ void op_attention_again(struct program *p, struct tensor *o, struct tensor *q, s
   struct tensor *stats = program_temporary(p, s->heads, 4, "statistics");
   if (spec->pointwise) {
     CALL(p, pointwise_forward, .o = o, .stats = stats, .q = q, .k = k, .v = v, .start = start, .end = end,
-         .score = *s);
+         .kind = spec->pointwise, .score = *s);
     return;
   }
   struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");
@@ -431,7 +431,7 @@ struct tensor *op_attention_cached(struct program *p, const struct attention_cac
   if (spec->pointwise) {
     CALL(p, pointwise_cached, .o = o, .stats = statistics, .keys = cache->keys, .values = cache->values,
          .factors = cache->factors, .q = q, .k = k, .v = v, .factor = factor, .slot = cache->slot,
-         .start = start, .scaled = scaled, .score = *s);
+         .start = start, .scaled = scaled, .kind = spec->pointwise, .score = *s);
     return o;
   }
   struct tensor *ml = program_temporary(p, q->rows, 2 * s->heads, "softmax");

@@ -47,7 +47,7 @@ static inline struct overwrite grad_to_overwrite(struct program *p, struct tenso
 void op_sink(struct program *, struct tensor *o, struct tensor *ml, struct tensor *b);
 void op_pointwise(struct program *, struct tensor *o, struct tensor *stats, struct tensor *q,
                   struct tensor *k, struct tensor *v, struct tensor *start, struct tensor *end,
-                  const struct attention_score *);
+                  const struct attention_spec *);
 
 static inline void settle(struct program *p, struct overwrite w)
 {

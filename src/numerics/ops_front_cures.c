@@ -84,6 +84,7 @@ struct tensor *op_ssmax_scale(struct program *p, struct tensor *x, struct tensor
 
 struct pointwise_step {
   struct tensor *o, *q, *k, *v, *start, *end;
+  long kind;
   struct attention_score score;
 };
 
@@ -95,7 +96,7 @@ static void pointwise_step(struct program *p, const void *context)
   struct overwrite dq = grad_to_overwrite(p, s->q), dk = grad_to_overwrite(p, s->k);
   struct overwrite dv = grad_to_overwrite(p, s->v);
   CALL(p, pointwise_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .q = s->q, .k = s->k,
-       .v = s->v, .start = s->start, .end = s->end, .score = s->score);
+       .v = s->v, .start = s->start, .end = s->end, .kind = s->kind, .score = s->score);
   settle(p, dq);
   settle(p, dk);
   settle(p, dv);
@@ -103,13 +104,12 @@ static void pointwise_step(struct program *p, const void *context)
 
 void op_pointwise(struct program *p, struct tensor *o, struct tensor *stats, struct tensor *q,
                   struct tensor *k, struct tensor *v, struct tensor *start, struct tensor *end,
-                  const struct attention_score *score)
+                  const struct attention_spec *spec)
 {
   CALL(p, pointwise_forward, .o = o, .stats = stats, .q = q, .k = k, .v = v, .start = start, .end = end,
-       .score = *score);
+       .kind = spec->pointwise, .score = spec->score);
   program_flows(p, o, q);
   program_flows(p, o, k);
   program_flows(p, o, v);
-  program_on_backward(p, pointwise_step, &(struct pointwise_step){o, q, k, v, start, end, *score},
-                      sizeof(struct pointwise_step));
+  ON_BACKWARD(p, pointwise_step, o, q, k, v, start, end, spec->pointwise, spec->score);
 }

@@ -50,6 +50,18 @@ int host_spectra_each(const struct observer *w, long count,
   return each.failed ? error_set(e, each.error.status, "%s", each.error.text) : STATUS_OK;
 }
 
+int head_factors(const struct model *m, int layer, int head, struct logit_block *q, struct logit_block *k)
+{
+  struct logit_block all[MAX_LOGIT_BLOCKS];
+  int n = m->attention->logit_blocks(m, layer, head, all);
+  q->weight = k->weight = NULL;
+  for (int i = n - 1; i >= 0; i--) {
+    if (all[i].role == ROLE_Q_HEAD) *q = all[i];
+    if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) *k = all[i];
+  }
+  return q->weight && k->weight;
+}
+
 const real *in_copy(const struct observer *w, const real *copy, const struct tensor *t)
 {
   return copy + (REALS(t) - w->model->params.base);

@@ -16,6 +16,8 @@ void host_spectra_free(struct host_spectra *);
 int host_spectra_each(const struct observer *, long count,
                       int (*one)(const struct observer *, long i, int worker, struct error *),
                       struct error *);
+/* The rows of a head's bilinear form w_q^T w_k (mla: of its content parts). Returns 0 if it has none. */
+int head_factors(const struct model *, int layer, int head, struct logit_block *q, struct logit_block *k);
 /* The address of a parameter's tensor in a copy of all parameters. */
 const real *in_copy(const struct observer *, const real *copy, const struct tensor *);
 #endif

@@ -15,7 +15,7 @@ enum norm_kind {
 };
 struct norm {
   enum norm_kind kind;
-  const struct weight *gain, *shift; /* vectors; shift may be NULL; gain NULL: ones */
+  const struct weight *gain, *shift; /* vectors; shift may be NULL; gain NULL: ones; one number: for all */
   long first;                        /* index of the head's first gain */
   long size;                         /* numbers that are normalized together */
 };

@@ -61,7 +61,12 @@ static void read_rows(const struct head_work *w, const struct projection *p, lon
 static void read_gain(const struct norm *n, long count, double *out)
 {
   for (long i = 0; i < count; i++) out[i] = 1;
-  if (n->gain) read_vector(n->gain, n->first, count, out);
+  if (n->gain && n->gain->rows * n->gain->cols == 1) { /* one number for all */
+    read_vector(n->gain, 0, 1, out);
+    for (long i = 1; i < count; i++) out[i] = out[0];
+  } else if (n->gain) {
+    read_vector(n->gain, n->first, count, out);
+  }
   if (n->kind == NORM_RMS_PLUS_ONE || n->kind == NORM_LAYER_PLUS_ONE)
     for (long i = 0; i < count; i++) out[i] += 1;
 }

@@ -79,6 +79,38 @@ static void rename_one(struct export_writing *w, const char *from, const char *t
     copy_rows(in, 0, (long)in->rows, add_tensor(w, to, vector ? 0 : (long)in->rows, (long)in->cols), 0, 0);
 }
 
+/* A norm of the stack as a vector of `size` gains, as these families have it; 0: there is no such norm. */
+static void put_norm(struct export_writing *w, const char *from, const char *to, long size)
+{
+  if (!size) return;
+  const struct weight *in = find_weight(w, from);
+  const long kind = w->options->norm_gain;
+  float *out = add_tensor(w, to, 0, size);
+  for (long i = 0; i < size; i++) {
+    double gain = 1;
+    if (kind != NORM_GAIN_NONE) weight_read(in, 0, kind == NORM_GAIN_SCALAR ? 0 : i, 1, &gain);
+    out[i] = (float)(kind == NORM_GAIN_ZERO_CENTERED ? 1 + gain : gain);
+  }
+}
+
+static void put_norms(struct export_writing *w, long layer)
+{
+  const struct model_options *o = w->options;
+  const struct {
+    const char *from, *to;
+    long size;
+  } norms[] = {{"attn.norm", "input_layernorm", o->width},
+               {"ffn.norm", "post_attention_layernorm", o->width},
+               {"attn.q_norm", "self_attn.q_a_layernorm", w->mla ? o->q_rank : 0},
+               {"attn.kv_norm", "self_attn.kv_a_layernorm", w->mla ? o->kv_rank : 0}};
+  for (int i = 0; i < 4; i++) {
+    char from[160], to[160];
+    snprintf(from, sizeof from, "blocks.%ld.%s", layer, norms[i].from);
+    snprintf(to, sizeof to, "model.layers.%ld.%s.weight", layer, norms[i].to);
+    put_norm(w, from, to, norms[i].size);
+  }
+}
+
 struct renaming {
   const char *from, *to;
   int vector;
@@ -134,9 +166,7 @@ static void put_latent(struct export_writing *w, long layer)
 static void put_tensors(struct export_writing *w)
 {
   static const struct renaming shared[] = {
-    {"attn.norm", "input_layernorm.weight", 1},
     {"attn.w_o", "self_attn.o_proj.weight", 0},
-    {"ffn.norm", "post_attention_layernorm.weight", 1},
     {"ffn.w_gate", "mlp.gate_proj.weight", 0},
     {"ffn.w_up", "mlp.up_proj.weight", 0},
     {"ffn.w_down", "mlp.down_proj.weight", 0},
@@ -151,14 +181,13 @@ static void put_tensors(struct export_writing *w)
   };
   static const struct renaming latents[] = {
     {"attn.w_dq", "self_attn.q_a_proj.weight", 0},
-    {"attn.q_norm", "self_attn.q_a_layernorm.weight", 1},
-    {"attn.kv_norm", "self_attn.kv_a_layernorm.weight", 1},
     {NULL, NULL, 0},
   };
   rename_one(w, "embed", "model.embed_tokens.weight", 0);
-  rename_one(w, "norm", "model.norm.weight", 1);
+  put_norm(w, "norm", "model.norm.weight", w->options->width);
   rename_one(w, "head", "lm_head.weight", 0);
   for (long l = 0; l < w->options->layers; l++) {
+    put_norms(w, l);
     rename_all(w, l, shared);
     rename_all(w, l, w->mla ? latents : heads);
     if (w->mla) put_latent(w, l);

@@ -48,11 +48,12 @@ static int read_projection(const struct own_run *o, long layer, const struct log
   *p = (struct projection){
     .name = text_last_part(name), .weight = weights_find(o->weights, name), .first = f->row, .rows = f->rows};
   p->bias = f->bias ? weights_find(o->weights, f->bias->name) : NULL;
-  const struct weight *gain = weights_find(o->weights, f->gain->name);
-  if (!p->weight || !gain || (f->bias && !p->bias))
+  const struct weight *gain = f->gain ? weights_find(o->weights, f->gain->name) : NULL;
+  if (!p->weight || (f->gain && !gain) || (f->bias && !p->bias))
     return error_set(e, STATUS_FAIL, "%s, or what belongs to it, is missing in the checkpoint", name);
   p->inputs = (long)p->weight->cols;
-  p->before = (struct norm){.kind = NORM_RMS, .gain = gain, .size = p->inputs};
+  const int plus_one = o->model.options.norm_gain == NORM_GAIN_ZERO_CENTERED;
+  p->before = (struct norm){.kind = plus_one ? NORM_RMS_PLUS_ONE : NORM_RMS, .gain = gain, .size = p->inputs};
   gain = find(o, layer, gain_of(f->role, split));
   if (gain) {
     long count = (long)(gain->rows * gain->cols);

@@ -5,6 +5,7 @@ srcdir=${srcdir:-$(dirname "$0")/..}
 small_run mha stabilizers=none
 small_run gqa model.attention=gqa model.kv_heads=1 preset=muonclip qk_clip.tau=1
 small_run mla model.attention=mla preset=muonclip qk_clip.tau=1
+small_run centered model.attention=mla model.norm_gain=zero_centered
 small_run window model.mask=window model.window=9 model.window_every=2
 small_run prefix model.mask=prefix record.observe=default+decode
 small_run normed model.attention=mla stabilizers=qk_norm record.observe=default+decode
@@ -33,6 +34,7 @@ decode gqa materialised 32
 decode window materialised 64
 decode mla materialised 80
 decode mla absorbed 72
+decode centered absorbed 72
 decode normed materialised 80
 decode normed absorbed 76
 

@@ -66,6 +66,9 @@ CASES = {
     "muonclip-gqa-q_only": "preset=muonclip qk_clip.tau=1.5 model.attention=gqa model.kv_heads=2 qk_clip.gqa=q_only",
     "muonclip-gqa-compensated": "preset=muonclip qk_clip.tau=1.5 model.attention=gqa model.kv_heads=2 qk_clip.gqa=compensated",
     "adamclip-bias": "preset=adamclip qk_clip.tau=1.5 model.bias=1",
+    "norm_gain-scalar": "preset=muonclip qk_clip.tau=1.5 model.norm_gain=scalar model.mtp=1 train.weight_decay=0.5 train.decay_gains=1",
+    "norm_gain-none": "preset=adam model.norm_gain=none " + MLA,
+    "norm_gain-zero_centered": "preset=adam model.norm_gain=zero_centered train.weight_decay=0.5 train.decay_gains=1 " + MLA,
     "muon-soft_cap": "preset=muon stabilizers=soft_cap soft_cap.cap=2",
     "muon-hard_cap": "preset=muon stabilizers=hard_cap hard_cap.cap=2",
     "muon-qk_norm-rms": "preset=muon stabilizers=qk_norm",
@@ -78,6 +81,8 @@ CASES = {
     "mla-muonclip-kr_layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.mla=kr_layer " + MLA,
     "mla-muonclip-kr_head": "preset=muonclip qk_clip.tau=1.5 qk_clip.mla=kr_head " + MLA,
     "mla-qk_norm": "preset=muon stabilizers=qk_norm " + MLA,
+    "muon-k_norm": "preset=muonclip qk_clip.tau=1.5 stabilizers=k_norm+qk_clip model.attention=gqa model.kv_heads=2",
+    "mla-k_norm": "preset=muon stabilizers=k_norm " + MLA,
     "mla-qk_norm_partial": "preset=muon stabilizers=qk_norm_partial " + MLA,
     "mla-quack": "preset=muon stabilizers=quack quack.tau=0.8 " + MLA,
     "muon-split": "preset=muon muon.per_head=qkv " + MLA,
@@ -121,6 +126,9 @@ CASES = {
     "muon-learned_sink": "preset=muon stabilizers=learned_sink learned_sink.start=0.5",
     "muon-output_gate": "preset=muon stabilizers=output_gate",
     "muon-ssmax": "preset=muon stabilizers=ssmax",
+    "muon-sigmoid": "preset=muonclip qk_clip.tau=1.5 stabilizers=sigmoid+qk_clip",
+    "adam-gqa-sigmoid-cap": "preset=adam stabilizers=sigmoid+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
+                            "model.mask=window model.window=7",
     "muon-pointwise": "preset=muon stabilizers=pointwise",
     "adam-gqa-pointwise-cap": "preset=adam stabilizers=pointwise+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
                               "model.mask=window model.window=7",

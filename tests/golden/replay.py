@@ -260,9 +260,9 @@ def largest(w):
 
 # --- a run ------------------------------------------------------------------------------------------------
 
-HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "qk_clip", "max_output_clip", "quack", "spectral_clip",
+HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "k_norm", "qk_clip", "max_output_clip", "quack", "spectral_clip",
            "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "spectral_tangent", "stiefel",
-           "learned_sink", "output_gate", "ssmax", "pointwise", "none"}
+           "learned_sink", "output_gate", "ssmax", "pointwise", "sigmoid", "none"}
 
 
 class Unknown(Exception):
@@ -369,7 +369,8 @@ class Run:
                 return float(self.p[key])
         if name.endswith("qk_scale"):
             return math.log2(self.T * self.T - self.T)  # Henry et al. 2020, arXiv 2010.04245 sec. 3
-        return 1.0
+        of_stack = name.split(".")[-1] in ("norm", "norm_h", "norm_e", "q_norm", "kv_norm")
+        return float(not (of_stack and self.p.get("model.norm_gain") == "zero_centered"))
 
     def shape(self, name):
         D, H, G, Dh, Fw, V = self.D, self.H, self.G, self.Dh, self.F, self.V
@@ -409,7 +410,8 @@ class Run:
             return ({"b_q": H * Dh, "b_k": G * Dh, "b_v": G * Dh, "b_o": D}[last],), "bias"
         sizes = {"norm": D, "norm_h": D, "norm_e": D, "q_gain": H * Dh if full else Dh, "k_gain": G * Dh if full else Dh, "qk_scale": 1,
                  "q_norm": Rq, "kv_norm": Rkv, "qc_gain": Dh, "kc_gain": Dh, "qr_gain": Dr, "kr_gain": Dr, "sink": H, "ssmax": H}
-        return (sizes[last],), "gain"
+        one = self.p.get("model.norm_gain") == "scalar" and "norm" in last
+        return (1 if one else sizes[last],), "gain"
 
     def kind(self, name):
         return self.shape(name)[1]
@@ -434,6 +436,11 @@ class Run:
     def rms(self, x, g=None):
         y = x / torch.sqrt((x * x).mean(-1, keepdim=True) + self.number("model.norm_eps"))
         return self.rounded(y if g is None else y * g)
+
+    def gain(self, name):
+        """The factors of an RMSNorm of the stack, of which model.norm_gain selects the kind; None: it has none."""
+        g = self.w.get(name)
+        return 1 + g if g is not None and self.p.get("model.norm_gain") == "zero_centered" else g
 
     def rope(self, x):
         half = x.shape[-1] // 2
@@ -460,8 +467,9 @@ class Run:
             q = q * self.w[a + "ssmax"][:, None, None] * n.to(self.dtype).log()
         s = (q @ k.transpose(-1, -2)) * scale
         c = self.capped(s)
-        if "pointwise" in self.stack:  # arXiv 2202.10447
-            p = c.relu().square().masked_fill(~allowed, 0)
+        if "pointwise" in self.stack or "sigmoid" in self.stack:  # arXiv 2202.10447, 2409.04431
+            p = c.relu().square() if "pointwise" in self.stack else n * torch.sigmoid(c - n.to(self.dtype).log())
+            p = p.masked_fill(~allowed, 0)
             with torch.no_grad():
                 self.see(q, k, s, c, p / p.sum(-1, keepdim=True).clamp(min=torch.finfo(self.dtype).tiny), allowed)
             return self.gate((p / n) @ v, x, l)
@@ -512,8 +520,8 @@ class Run:
 
         def heads(y, n):
             return y.view(B, T, n, -1).transpose(1, 2)
-        cq = self.rms(project(x, "w_dq"), w[a + "q_norm"]) if self.Rq else x
-        ckv = self.rms(project(x, "w_dkv"), w[a + "kv_norm"])
+        cq = self.rms(project(x, "w_dq"), self.gain(a + "q_norm")) if self.Rq else x
+        ckv = self.rms(project(x, "w_dkv"), self.gain(a + "kv_norm"))
         part = {"qc": heads(project(cq, "w_qc"), self.H), "qr": heads(project(cq, "w_qr"), self.H),
                 "kc": heads(project(ckv, "w_kc"), self.H), "kr": heads(project(x, "w_kr"), 1)}
         for n in part:
@@ -544,6 +552,8 @@ class Run:
         q, k, v = heads(q, self.H), heads(k, self.G), heads(v, self.G)
         if norm == "rms":
             q, k = self.rms(q, self.w[a + "q_gain"]), self.rms(k, self.w[a + "k_gain"])
+        if "k_norm" in self.stack:
+            k = self.rms(k, self.w[a + "k_gain"])
         if norm == "l2":
             # y / |y| is RMSNorm(y) / sqrt(Dh); recorded are the norms of the latter, both roots being in the scale
             q, k, scale = self.rms(q) * self.w[a + "qk_scale"], self.rms(k), 1 / self.Dh
@@ -635,15 +645,15 @@ class Run:
         h = self.w["embed"][tokens[:, :T].long()]
         for l in range(self.layers):
             h = self.block(h, l)
-        loss, z = self.cross_entropy(self.rms(h, self.w["norm"]), tokens[:, 1:T + 1], mask[:, :T] * ~seen)
+        loss, z = self.cross_entropy(self.rms(h, self.gain("norm")), tokens[:, 1:T + 1], mask[:, :T] * ~seen)
         self.ahead = []
         for k in range(1, self.M + 1):  # DeepSeek-V3, arXiv 2412.19437 eq. 21 to 25
             m = f"mtp.{k}."
             e = self.w["embed"][tokens[:, k:T + k].long()]
-            both = torch.cat([self.rms(h, self.w[m + "norm_h"]), self.rms(e, self.w[m + "norm_e"])], -1)
+            both = torch.cat([self.rms(h, self.gain(m + "norm_h")), self.rms(e, self.gain(m + "norm_e"))], -1)
             h = self.block(both @ self.weight(m + "w_join").T, self.layers + k - 1)
             counts = mask[:, k:T + k] * (document[:, k:T + k] == own) * ~seen
-            self.ahead.append(self.cross_entropy(self.rms(h, self.w[m + "norm"]), tokens[:, k + 1:T + k + 1], counts)[0])
+            self.ahead.append(self.cross_entropy(self.rms(h, self.gain(m + "norm")), tokens[:, k + 1:T + k + 1], counts)[0])
         seen = {n: torch.stack(v) for n, v in self.seen.items()}
         total = loss + self.number("model.z_loss") * z + sum(r["balance"] for r in self.routes if r)
         if self.M:
@@ -658,10 +668,10 @@ class Run:
     def block(self, h, l):
         """The residual stream [B,T,D] behind block l."""
         b = f"blocks.{l}."
-        y = self.attention(self.rms(h, self.w[b + "attn.norm"]), l)
+        y = self.attention(self.rms(h, self.gain(b + "attn.norm")), l)
         self.outputs.append(y.detach().abs().max())
         h = h + y
-        z = self.rms(h, self.w[b + "ffn.norm"])
+        z = self.rms(h, self.gain(b + "ffn.norm"))
         if b + "ffn.w_router" in self.w:
             return self.rounded(h + self.experts(z, l))
         self.routes.append(None)
@@ -1236,7 +1246,8 @@ class Run:
         a = f"blocks.{l}.attn."
 
         def part(weight, rows, gain, at, bias=None):
-            g = self.w[a + gain].detach()
+            g = self.gain(a + gain)
+            g = (torch.ones(1) if g is None else g.detach()).expand(self.w[a + weight].shape[1])
             b = self.w[a + bias].detach().split(rows)[at].norm() if a + (bias or "-") in self.w else 0.0
             return math.sqrt(len(g)) * largest(self.w[a + weight].split(rows)[at] * g) + float(b)
         out = []
@@ -1252,7 +1263,7 @@ class Run:
 
     def tightness(self, tops):
         """Max logits over their bound by the weights that made them; NaN where these weights do not say it all."""
-        if tops is None or {"qk_norm", "qk_norm_partial", "sigma_reparam"} & set(self.stack):
+        if tops is None or {"qk_norm", "qk_norm_partial", "k_norm", "sigma_reparam"} & set(self.stack):
             return torch.full((self.L, self.H), math.nan)
         return torch.stack([tops[l].double() / self.bound(l) for l in range(self.L)])
 

@@ -90,9 +90,13 @@ static void check_gradients(struct fixture *f, const char *what)
 }
 
 /* Every stabilizer at its defaults, caps where the scores are, and what options change in the graph. */
-static const char *const more_stacks[] = {"soft_cap cap=0.7",         "hard_cap cap=0.4",
-                                          "qk_norm kind=rms_full",    "qk_norm kind=l2",
-                                          "qk_norm;soft_cap cap=0.5", NULL};
+static const char *const more_stacks[] = {"soft_cap cap=0.7",
+                                          "hard_cap cap=0.4",
+                                          "qk_norm kind=rms_full",
+                                          "qk_norm kind=l2",
+                                          "qk_norm;soft_cap cap=0.5",
+                                          "ssmax;k_norm",
+                                          NULL};
 
 static void check_stack(const char *attention, const char *stack, int *checked)
 {
@@ -130,6 +134,9 @@ static const char *const experts[] = {
   "mask=prefix prefix=3 mtp=1",
   "mtp=1 z_loss=0.1",
   "mtp=2 mtp_weight=0.8 tied=1",
+  "norm_gain=scalar mtp=1",
+  "norm_gain=none mtp=1",
+  "norm_gain=zero_centered mtp=1",
   "mtp=3 mtp_weight=2 ffn=moe moe.experts=4 moe.dense_layers=2 moe.balance=aux moe.aux=0.3",
 };
 enum { EXPERTS = sizeof experts / sizeof *experts };
@@ -459,6 +466,67 @@ START_TEST(gqa_with_every_head_is_mha)
     model_program_free(&mp[i]);
     fixture_close(f[i]);
   }
+}
+END_TEST
+
+static void same_losses(const struct model_program *a, const struct model_program *b)
+{
+  same_bits(a->loss, b->loss, 1);
+  same_bits(a->all_stats, b->all_stats, a->all_stats->rows);
+  same_bits(a->ahead[0].loss, b->ahead[0].loss, 1);
+}
+
+static double sum_of(const struct tensor *t)
+{
+  double sum = 0;
+  for (long i = 0; i < t->cols; i++) sum += (double)REALS(t)[i];
+  return sum;
+}
+
+/* At the start all gains are 1. Later zero_centered is 1 + w, and scalar a vector of equal gains; powers of two
+   multiply without rounding. The gradient of a scalar is the sum of those of the vector. */
+START_TEST(gains_of_norms)
+{
+  static const char *const kinds[] = {"vector", "scalar", "none", "zero_centered"};
+  struct fixture *f[4];
+  struct model_program mp[4];
+  for (int i = 0; i < 4; i++) {
+    char settings[64];
+    snprintf(settings, sizeof settings, "mtp=1 norm_gain=%s", kinds[i]);
+    f[i] = small_or_fail(attentions[_i]->name, settings, "none");
+    mp[i] = fixture_program(f[i], 2, 7, 1);
+    program_run(mp[i].program);
+    same_losses(&mp[0], &mp[i]);
+  }
+  ck_assert_ptr_null(params_find(&f[2]->model.params, "norm"));
+  for (int n = 0; n < f[0]->model.params.count; n++) {
+    struct param *gain = f[0]->model.params.list[n], *one, *w;
+    const double power[] = {0.5, 2, 4}, value = power[n % 3];
+    one = params_find(&f[1]->model.params, gain->name), w = params_find(&f[3]->model.params, gain->name);
+    if (gain->kind != PARAM_GAIN) {
+      same_bits(&gain->grad, &w->grad, gain->grad.rows);
+      continue;
+    }
+    ck_assert(one->value.cols == 1 && w->value.cols == gain->value.cols && REALS(&w->value)[0] == 0);
+    same_bits(&gain->grad, &w->grad, 1);
+    for (long i = 0; i < gain->value.cols; i++) {
+      REALS(&gain->value)[i] = (real)value;
+      REALS(&w->value)[i] = (real)(value - 1);
+    }
+    REALS(&one->value)[0] = (real)value;
+  }
+  for (int i = 0; i < 4; i++) program_run(mp[i].program);
+  same_losses(&mp[0], &mp[1]);
+  same_losses(&mp[0], &mp[3]);
+  ck_assert(REALS(mp[2].loss)[0] != REALS(mp[0].loss)[0]);
+  for (int n = 0; n < f[1]->model.params.count; n++) {
+    struct param *one = f[1]->model.params.list[n], *gain = params_find(&f[0]->model.params, one->name);
+    double size = 0;
+    for (long i = 0; i < gain->grad.cols; i++) size += fabs((double)REALS(&gain->grad)[i]);
+    if (one->kind == PARAM_GAIN)
+      ck_assert_double_eq_tol((double)REALS(&one->grad)[0], sum_of(&gain->grad), 1000 * REAL_EPS * size);
+  }
+  for (int i = 0; i < 4; i++) model_program_free(&mp[i]), fixture_close(f[i]);
 }
 END_TEST
 
@@ -845,6 +913,7 @@ static const struct {
                {"mha", "qk_norm_partial", "allowed here: qk_norm"},
                {"mla", "qk_norm;qk_norm_partial", "qk_norm and qk_norm_partial both normalize"},
                {"mla", "qk_norm_partial;qk_clip;qk_norm", "qk_norm_partial and qk_norm both normalize"},
+               {"mha", "k_norm;qk_norm", "k_norm and qk_norm both normalize"},
                {"mla", "qk_norm kind=l2", "allowed: rms"}};
 
 START_TEST(refused_stacks)
@@ -896,7 +965,7 @@ START_TEST(cancelling_stacks)
   fixture_close(f);
   f = small_or_fail("mla", "", "qk_clip;qk_norm_partial");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 1);
-  ck_assert(strstr(text, "qk_norm_partial") && strstr(text, "content keys"));
+  ck_assert(strstr(text, "qk_norm_partial") && strstr(text, "less than it should"));
   fixture_close(f);
   f = small_or_fail("mha", "", "soft_cap;qk_clip");
   ck_assert_int_eq(model_warning(&f->model, text, sizeof text), 0);
@@ -934,6 +1003,7 @@ int main(void)
   tcase_add_test(c, loss_at_the_start);
   tcase_add_test(c, z_loss_stands_apart);
   tcase_add_test(c, gqa_with_every_head_is_mha);
+  tcase_add_loop_test(c, gains_of_norms, 0, n);
   tcase_add_test(c, gqa_is_mha_with_repeated_keys);
   tcase_add_loop_test(c, logits_in_parts, 0, 2);
   tcase_add_loop_test(c, causal, 0, n);

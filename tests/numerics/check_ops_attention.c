@@ -222,10 +222,12 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
   return 1;
 }
 
+static const long kinds[2] = {POINTWISE_SQUARE, POINTWISE_SIGMOID};
+
 static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_forward(m, i, &soft)) return 0;
+  if (!make_attention_forward(m, i / 2, &soft)) return 0;
   const struct attention_forward_args *f = &soft.attention_forward;
   args->pointwise_forward = (struct pointwise_forward_args){.o = f->o,
                                                             .stats = f->stats,
@@ -234,6 +236,7 @@ static int make_pointwise_forward(struct made *m, int i, union op_args *args)
                                                             .v = f->v,
                                                             .start = f->start,
                                                             .end = f->end,
+                                                            .kind = kinds[i % 2],
                                                             .score = f->score};
   return 1;
 }
@@ -241,7 +244,7 @@ static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 static int make_pointwise_backward(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_forward(m, i, &soft)) return 0;
+  if (!make_attention_forward(m, i / 2, &soft)) return 0;
   const struct attention_forward_args *f = &soft.attention_forward;
   args->pointwise_backward = (struct pointwise_backward_args){.dq = out(m, f->q->rows, f->q->cols, 0),
                                                               .dk = out(m, f->k->rows, f->k->cols, 0),
@@ -252,6 +255,7 @@ static int make_pointwise_backward(struct made *m, int i, union op_args *args)
                                                               .v = f->v,
                                                               .start = f->start,
                                                               .end = f->end,
+                                                              .kind = kinds[i % 2],
                                                               .score = f->score};
   return 1;
 }
@@ -259,7 +263,7 @@ static int make_pointwise_backward(struct made *m, int i, union op_args *args)
 static int make_pointwise_cached(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_cached(m, i, &soft)) return 0;
+  if (!make_attention_cached(m, i / 2, &soft)) return 0;
   const struct attention_cached_args *c = &soft.attention_cached;
   args->pointwise_cached = (struct pointwise_cached_args){.o = c->o,
                                                           .stats = c->stats,
@@ -273,6 +277,7 @@ static int make_pointwise_cached(struct made *m, int i, union op_args *args)
                                                           .slot = c->slot,
                                                           .start = c->start,
                                                           .scaled = c->scaled,
+                                                          .kind = kinds[i % 2],
                                                           .score = c->score};
   return 1;
 }

@@ -244,7 +244,7 @@ static struct tensor *build_gqa(struct scene *s) { return attention(s, 4, 2, 0, 
 static struct tensor *build_soft_cap(struct scene *s) { return attention(s, 2, 1, 1, 1.5); }
 static struct tensor *build_hard_cap(struct scene *s) { return attention(s, 2, 2, 2, 0.7); }
 
-static struct tensor *spared(struct scene *s, int pointwise, long cap, struct tensor *sink)
+static struct tensor *spared(struct scene *s, long pointwise, long cap, struct tensor *sink)
 {
   struct program *p = s->program;
   struct tensor *x = op_linear(p, source(s, 8), param(s, 16 + 8 + 6, 8), NULL, NULL);
@@ -262,6 +262,7 @@ static struct tensor *spared(struct scene *s, int pointwise, long cap, struct te
 
 static struct tensor *build_sink(struct scene *s) { return spared(s, 0, 0, param(s, 1, 4)); }
 static struct tensor *build_pointwise(struct scene *s) { return spared(s, 1, 0, NULL); }
+static struct tensor *build_sigmoid(struct scene *s) { return spared(s, POINTWISE_SIGMOID, 1, NULL); }
 static struct tensor *build_pointwise_cap(struct scene *s) { return spared(s, 1, 1, NULL); }
 
 static struct tensor *gated(struct scene *s, long gates)
@@ -328,6 +329,7 @@ static const struct {
   {"sink", build_sink, 0},
   {"pointwise", build_pointwise, 1},
   {"pointwise under a cap", build_pointwise_cap, 1},
+  {"sigmoid under a cap", build_sigmoid, 0},
   {"gate", build_gate, 0},
   {"gate by head", build_gate_heads, 0},
   {"by keys", build_ssmax_scale, 0},

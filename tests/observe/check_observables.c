@@ -116,7 +116,9 @@ static int weights_of(const struct spy *s, const real *q, const real *k, int n, 
     weight[j] = score->scale * dot;
     largest = fmax(largest, weight[j]);
   }
-  for (int j = 0; s->spec.pointwise && j < count; j++) weight[j] = pow(fmax(weight[j], 0), 2) / count;
+  for (int j = 0; s->spec.pointwise && j < count; j++)
+    weight[j] = s->spec.pointwise == POINTWISE_SIGMOID ? 1 / (1 + count * exp(-weight[j]))
+                                                       : pow(fmax(weight[j], 0), 2) / count;
   if (s->spec.pointwise) return count;
   sum = exp(sink - largest);
   for (int j = 0; j < count; j++) sum += weight[j] = exp(weight[j] - largest);
@@ -148,8 +150,8 @@ static double sink_of(struct fixture *f, const struct spy *s, long head)
 
 START_TEST(sink_is_the_weight_of_the_first_position)
 {
-  static const char *const stacks[] = {"", "learned_sink start=0.7", "pointwise"};
-  for (int i = 0; i < 9; i++) {
+  static const char *const stacks[] = {"", "learned_sink start=0.7", "pointwise", "sigmoid"};
+  for (int i = 0; i < 12; i++) {
     struct fixture *f = watched_with(_i, i % 3, stacks[i / 3]);
     struct spy s;
     spy_open(&s, f, "sink", AXIS_STEP, 1);
@@ -287,6 +289,106 @@ START_TEST(drive_is_the_derivative_of_the_leading_value)
 }
 END_TEST
 
+/* w_q^T R(t)^T R(s) w_k, [width, width], formed whole: queries at position t, keys at s. */
+static double form_between(struct fixture *f, int layer, int head, int t, int s)
+{
+  const struct model_options *o = &f->model.options;
+  struct logit_block x[MAX_LOGIT_BLOCKS];
+  const long width = o->width, half = o->head_dim / 2;
+  f->model.attention->logit_blocks(&f->model, layer, head, x);
+  const real *row[2];
+  for (int i = 0; i < 2; i++) row[i] = REALS(&x[i].weight->value) + x[i].row * width;
+  double *form = memory_new((size_t)(width * width), sizeof *form), largest;
+  for (long r = 0; r < half; r++)
+    for (long i = 0; i < width; i++)
+      for (long j = 0; j < width; j++) {
+        double angle[2], rate = pow(o->rope_base, -(double)r / (double)half) / o->rope_scale, turned[2][2];
+        angle[0] = t * rate, angle[1] = s * rate;
+        for (int k = 0; k < 2; k++) {
+          double a = (double)row[k][r * width + (k ? j : i)],
+                 b = (double)row[k][(r + half) * width + (k ? j : i)];
+          turned[k][0] = a * cos(angle[k]) - b * sin(angle[k]);
+          turned[k][1] = b * cos(angle[k]) + a * sin(angle[k]);
+        }
+        form[i * width + j] += turned[0][0] * turned[1][0] + turned[0][1] * turned[1][1];
+      }
+  largest = largest_of(form, width);
+  memory_free(form);
+  return largest;
+}
+
+static void read_rotated(struct spy *s, struct fixture *f)
+{
+  real *values = fixture_copy(f, &f->model.params.values);
+  struct observation r = {.weights = values, .row = s->row};
+  ck_assert_int_eq(s->watch.observable->read(&s->watch, &r, NULL), STATUS_OK);
+  memory_free(values);
+}
+
+START_TEST(rotated_norm_is_the_largest_of_all_pairs)
+{
+  static const char *const masks[] = {"",
+                                      "mask=full",
+                                      "mask=window window=3 window_every=2",
+                                      "mask=prefix prefix=4",
+                                      "rope_base=2 rope_scale=0.5",
+                                      "rope_scale=1e6"};
+  char settings[160];
+  for (int m = 0; m < 6; m++) {
+    int turned = 0;
+    snprintf(settings, sizeof settings, "layers=2 width=16 heads=4 context=7 vocab=20 %s %s", shapes[_i],
+             masks[m]);
+    struct fixture *f = fixture_open(settings, "", NULL);
+    struct spy s;
+    spy_open(&s, f, "rotated", AXIS_SPECTRA, 0);
+    read_rotated(&s, f);
+    for (int h = 0; h < 8; h++) {
+      double largest = 0, still = form_between(f, h / 4, h % 4, 0, 0);
+      for (int t = 0; t < 7; t++) {
+        struct row_range range = model_row_range(&f->model.options, t, 0, 7);
+        int from = model_has_window(&f->model.options, h / 4) ? range.window : range.start;
+        for (int k = from; k < range.end; k++) largest = fmax(largest, form_between(f, h / 4, h % 4, t, k));
+      }
+      ck_assert_double_eq_tol((double)s.row[0].value[h], largest, 2e-6 * largest);
+      turned += largest > 1.001 * still;
+    }
+    ck_assert(m == 5 ? turned == 0 : turned > 0);
+    s.watch.observable->free(&s.watch);
+    fixture_close(f);
+  }
+}
+END_TEST
+
+/* Gains are 1, so a normed input has at most length sqrt(width). Head 0 of layer 0 has keys and queries of one
+   direction, which the largest logit nearly reaches. */
+START_TEST(no_logit_exceeds_the_rotated_norm)
+{
+  struct fixture *f = fixture_open("layers=2 width=16 heads=4 context=12 vocab=20", "", NULL);
+  long token = (long)draw_below((struct draw){5, STREAM_TEST, 0}, 0, 20);
+  for (int i = 0; i < 2; i++) {
+    struct tensor *w = &model_param(&f->model, 0, i ? "attn.w_k" : "attn.w_q")->value;
+    for (long r = 0; r < 4; r++)
+      for (long c = 0; c < 16; c++)
+        fixture_put_at(f, w, r * 16 + c, r == 0 ? fixture_at(f, &f->model.embed->value, token * 16 + c) : 0);
+  }
+  struct spy s;
+  spy_open(&s, f, "rotated", AXIS_SPECTRA, 0);
+  read_rotated(&s, f);
+  f->model.step.tap_hook = NULL;
+  struct model_program mp = watched_pass(f);
+  report_read(f->model.report);
+  const real *stats = report_of(f->model.report, f->model.step.stats);
+  for (int h = 0; h < 8; h++) {
+    double bound = 16 * (double)s.row[0].value[h] / 2, largest = (double)stats[4 * h + 1];
+    ck_assert_double_le(largest, bound * (1 + 1e-6));
+    if (h == 0) ck_assert_double_ge(largest, 0.99 * bound);
+  }
+  model_program_free(&mp);
+  s.watch.observable->free(&s.watch);
+  fixture_close(f);
+}
+END_TEST
+
 /* Whatever an observable takes from a step is of all its micro-batches: in whichever order these come. */
 START_TEST(the_order_of_micro_batches_does_not_matter)
 {
@@ -356,6 +458,8 @@ START_TEST(only_what_is_chosen_costs)
   ck_assert_int_gt(calls, bare);
   chosen("drive+sink", &series, &calls);
   ck_assert_int_eq(series, least + 5);
+  chosen("rotated", &series, &calls);
+  ck_assert_int_eq(series, least + 1);
   chosen("default+drive", &series, &calls);
   ck_assert_int_eq(series, with_default + 3);
   ck_assert_int_eq(calls, bare);
@@ -419,6 +523,8 @@ int main(void)
   tcase_add_loop_test(c, sink_is_the_weight_of_the_first_position, 0, 3);
   tcase_add_loop_test(c, outliers_are_moments_of_what_flows, 0, 3);
   tcase_add_loop_test(c, drive_is_the_derivative_of_the_leading_value, 0, 2);
+  tcase_add_loop_test(c, rotated_norm_is_the_largest_of_all_pairs, 0, 2);
+  tcase_add_test(c, no_logit_exceeds_the_rotated_norm);
   tcase_add_loop_test(c, the_order_of_micro_batches_does_not_matter, 0, 3);
   tcase_add_test(c, only_what_is_chosen_costs);
   tcase_add_test(c, what_stabilizers_emit_is_recorded);

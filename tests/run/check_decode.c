@@ -30,10 +30,12 @@ static const char *const stacks[] = {
   "qk_norm kind=rms_full",
   "qk_norm kind=l2",
   "qk_norm_partial",
+  "k_norm",
   "soft_cap cap=0.5",
   "hard_cap cap=0.5",
   "sigma_reparam",
   "learned_sink start=0.7; output_gate; ssmax",
+  "sigmoid; soft_cap cap=0.5",
   "pointwise; output_gate by=head; soft_cap cap=0.5",
   "qk_norm; soft_cap cap=0.5; sigma_reparam",
 };
@@ -319,6 +321,7 @@ START_TEST(what_is_cached)
     {0, "", DECODE_MATERIALISED, 2 * 4 * 4},        {1, "", DECODE_MATERIALISED, 2 * 2 * 4},
     {2, "", DECODE_MATERIALISED, 4 * (4 + 4 + 6)},  {2, "", DECODE_ABSORBED, 8 + 4},
     {2, "qk_norm_partial", DECODE_ABSORBED, 8 + 4}, {2, "qk_norm", DECODE_ABSORBED, 8 + 4 + 4},
+    {2, "k_norm", DECODE_ABSORBED, 8 + 4 + 4},
   };
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     struct pair p;

@@ -550,10 +550,13 @@ START_TEST(scale_drops_out_under_norm)
 }
 END_TEST
 
-/* The same for all of mla's parts; without a norm of content keys, these alone answer to a clip. */
+/* The same for all of mla's parts; without a norm of content keys these alone answer to a clip, and under k_norm
+   queries alone. */
 START_TEST(scale_drops_out_of_normed_parts)
 {
-  struct bench b = bench_open("mla", "norm_eps=0", _i ? "qk_clip;qk_norm_partial" : "qk_clip;qk_norm");
+  static const char *const stack[] = {"qk_clip;qk_norm", "qk_clip;qk_norm_partial", "qk_clip;k_norm"};
+  static const double exponent[3][2] = {{0, 0}, {0.6, 0}, {0.4, 1}}; /* of gamma: content, rotary */
+  struct bench b = bench_open("mla", "norm_eps=0", stack[_i]);
   set(&b, "tau=3 alpha=0.4");
   static const real maxima[HEADS] = {30, 600, 3000, 6};
   logits content, rotary, now;
@@ -563,9 +566,11 @@ START_TEST(scale_drops_out_of_normed_parts)
   after_step(&b, maxima);
   program_run(b.mp.program);
   parts_of(now, ROTARY);
-  for (int h = 0; h < HEADS; h++) check_scaled(now[h], rotary[h], 1);
+  for (int h = 0; h < HEADS; h++)
+    check_scaled(now[h], rotary[h], pow(3 / (double)maxima[h], exponent[_i][1]));
   parts_of(now, CONTENT);
-  for (int h = 0; h < HEADS; h++) check_scaled(now[h], content[h], _i ? pow(3 / (double)maxima[h], 0.6) : 1);
+  for (int h = 0; h < HEADS; h++)
+    check_scaled(now[h], content[h], pow(3 / (double)maxima[h], exponent[_i][0]));
   bench_close(&b);
 }
 END_TEST
@@ -658,6 +663,8 @@ START_TEST(gains_have_their_names_and_shapes)
     {"gqa", "qk_norm kind=rms_full", {"attn.q_gain", "attn.k_gain"}, {16, 8}},
     {"gqa", "qk_norm kind=l2", {"attn.qk_scale"}, {1}},
     {"mla", "qk_norm", {"attn.qc_gain", "attn.kc_gain", "attn.qr_gain", "attn.kr_gain"}, {3, 3, 4, 4}},
+    {"gqa", "k_norm", {"attn.k_gain"}, {4}},
+    {"mla", "k_norm", {"attn.kc_gain", "attn.kr_gain"}, {3, 4}},
     {"mla", "qk_norm_partial", {"attn.qc_gain", "attn.qr_gain", "attn.kr_gain"}, {3, 4, 4}}};
   int mla = !strcmp(wanted[_i].attention, "mla"), count = 0;
   struct bench plain = bench_open(wanted[_i].attention, mla ? "head_dim=3" : "", "none");
@@ -777,11 +784,11 @@ int main(void)
   tcase_add_loop_test(c, caps_bound_what_enters_the_softmax, 0, 2 * n);
   tcase_add_test(c, a_high_cap_changes_nothing);
   tcase_add_loop_test(c, scale_drops_out_under_norm, 0, 6);
-  tcase_add_loop_test(c, scale_drops_out_of_normed_parts, 0, 2);
+  tcase_add_loop_test(c, scale_drops_out_of_normed_parts, 0, 3);
   tcase_add_loop_test(c, normed_heads_have_unit_mean_square, 0, 2);
   tcase_add_loop_test(c, gains_act_on_their_own_part, 0, 4);
   tcase_add_test(c, l2_logits_are_cosines);
-  tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 5);
+  tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 7);
   tcase_add_loop_test(c, reparametrised_weights_have_unit_norm, 0, 2 * n);
   tcase_add_test(c, none_is_an_empty_stack);
   tcase_add_test(c, what_is_learned_is_told);

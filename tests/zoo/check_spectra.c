@@ -565,6 +565,9 @@ static const struct own_case {
   {"model.attention=gqa model.kv_heads=2 stabilizers=qk_norm", "qwen3", "attn"},
   {"model.attention=mla model.q_rank=10", "deepseek_v3", NULL},
   {"model.attention=mla model.rope_dim=8", "moonlight", NULL},
+  {"model.norm_gain=scalar", "llama", NULL},
+  {"model.norm_gain=none model.attention=mla model.q_rank=10", "deepseek_v3", NULL},
+  {"model.norm_gain=zero_centered model.attention=mla model.q_rank=10", "deepseek_v3", NULL},
 };
 enum { OWN_CASES = sizeof own_cases / sizeof *own_cases };
 
@@ -732,8 +735,13 @@ static void same_bounds(const char *path, const struct checkpoint_spectra *s)
 
 START_TEST(bounds_of_a_run)
 {
-  static const char *const settings[] = {"model.bias=1", "model.attention=gqa model.kv_heads=2",
-                                         "model.attention=mla model.q_rank=10", "model.attention=mla"};
+  static const char *const settings[] = {"model.bias=1",
+                                         "model.attention=gqa model.kv_heads=2",
+                                         "model.attention=mla model.q_rank=10",
+                                         "model.attention=mla",
+                                         "model.norm_gain=scalar",
+                                         "model.norm_gain=none",
+                                         "model.norm_gain=zero_centered model.attention=mla model.q_rank=10"};
   char dir[FOLDER_PATH], path[128], state[4096];
   struct config *config = config_new();
   struct trainer *t;
@@ -779,7 +787,7 @@ int main(void)
   tcase_add_test(tests, names_of_llama);
   tcase_add_test(tests, missing_tensors);
   tcase_add_loop_test(tests, own_names, 0, OWN_CASES);
-  tcase_add_loop_test(tests, bounds_of_a_run, 0, 4);
+  tcase_add_loop_test(tests, bounds_of_a_run, 0, 7);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -51,12 +51,12 @@ static void declare(struct model *m, int layer)
   struct mla_weights *w = b->attention = arena_get(m->params.arena, 1, sizeof *w);
   if (o->q_rank) {
     w->w_dq = model_add_matrix(m, layer, o->q_rank, d, 0, "attn.w_dq");
-    w->q_norm = model_add_gain(m, layer, o->q_rank, 1, "attn.q_norm");
+    w->q_norm = model_add_norm(m, layer, o->q_rank, "blocks.%d.attn.q_norm", layer);
   }
   w->w_qc = model_add_matrix(m, layer, h * o->head_dim, from, o->head_dim, "attn.w_qc");
   w->w_qr = model_add_matrix(m, layer, h * o->rope_dim, from, o->rope_dim, "attn.w_qr");
   w->w_dkv = model_add_matrix(m, layer, o->kv_rank, d, 0, "attn.w_dkv");
-  w->kv_norm = model_add_gain(m, layer, o->kv_rank, 1, "attn.kv_norm");
+  w->kv_norm = model_add_norm(m, layer, o->kv_rank, "blocks.%d.attn.kv_norm", layer);
   w->w_kc = model_add_matrix(m, layer, h * o->head_dim, o->kv_rank, o->head_dim, "attn.w_kc");
   w->w_kr = model_add_matrix(m, layer, o->rope_dim, d, 0, "attn.w_kr");
   w->w_v = model_add_matrix(m, layer, h * o->value_dim, o->kv_rank, o->value_dim, "attn.w_v");
@@ -74,8 +74,7 @@ static struct tensor *project(struct model *m, struct program *program, struct t
 static struct tensor *latent(struct model *m, struct program *program, struct tensor *x, struct param *weight,
                              struct param *gain)
 {
-  struct tensor *c = project(m, program, x, weight, 1);
-  return op_rmsnorm(program, c, &gain->value, c->cols, m->norm_eps);
+  return model_norm(m, program, project(m, program, x, weight, 1), gain);
 }
 
 static struct tensor *forward(struct model *m, struct program *program, int layer,

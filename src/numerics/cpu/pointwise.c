@@ -1,6 +1,7 @@
 /* pointwise.c - attention without a softmax, forward and backward: a row of one head at a time
    Keys and values lie transposed, so that a row's scores are made side by side, each a sum in the order of the
    columns; sums over keys are sums of sums of CHUNK. */
+#include <float.h>
 #include <math.h>
 #include "base/elementary.h"
 #include "numerics/cpu/attention.h"
@@ -11,10 +12,10 @@ enum { CHUNK = 128 };
 struct pointwise_head {
   long length, padded, dim, value_dim; /* padded: length in whole parts */
   const int *start, *end;              /* [length]; end NULL: row t attends up to key t */
-  long cap;
+  long cap, kind;
   float cap_value, scale;
   float *keys, *values; /* [dim, padded], [value_dim, padded] */
-  float *q, *w, *ds;    /* [dim], times the scale; [padded], weights times n, and 2 relu(f) f' */
+  float *q, *w, *ds;    /* [dim], times the scale; [padded], weights times n, and their slopes times f' */
   float *dk, *dv;       /* backward: [length, dim], [length, value_dim] */
 };
 
@@ -25,12 +26,13 @@ static long head_floats(const struct pointwise_head *h, int backward)
 }
 
 static struct pointwise_head head_of(const struct tensor *q, const struct tensor *v,
-                                     const struct attention_score *x)
+                                     const struct attention_score *x, long kind)
 {
   struct pointwise_head h = {.length = q->rows / x->batch,
                              .dim = q->cols / x->heads,
                              .value_dim = v->cols / x->groups,
                              .cap = x->cap,
+                             .kind = kind,
                              .scale = (float)x->scale};
   h.padded = round_up(h.length, PARTS);
   return h;
@@ -71,6 +73,19 @@ INLINE vec products(const float *a, const float *columns, long width, long padde
 
 INLINE vec relu(vec f) { return where_above(ALL(0.0f), f, ALL(0.0f), f); }
 
+/* Weights times n, from share = 1 / n, and their slopes by f; where e is infinite they are 0. */
+INLINE vec times_n(long kind, vec f, float share, vec *by_f)
+{
+  if (kind == POINTWISE_SIGMOID) {
+    const vec e = vec_exp(-f), w = 1.0f / (share + e);
+    *by_f = where_above(e, ALL(FLT_MAX), ALL(0.0f), e * w * w);
+    return w;
+  }
+  const vec a = relu(f);
+  *by_f = 2.0f * a;
+  return a * a;
+}
+
 INLINE vec slope(vec s, long cap, float value)
 {
   if (cap == 1) return soft_slope(s, value);
@@ -90,6 +105,7 @@ INLINE ivec lanes_from(long j)
 static void weigh_row(const struct pointwise_head *h, long t, struct maxima *m)
 {
   const long first = h->start[t], end = end_of(h, t);
+  const float share_of_one = (float)(1 / (double)(end - first));
   vec high = ALL(-INFINITY), low = ALL(INFINITY), most = ALL(-INFINITY), largest = {0}, any = {0},
       sum[SPLIT] = {{0}}, mean[SPLIT] = {{0}};
   ivec bad = {0};
@@ -97,8 +113,9 @@ static void weigh_row(const struct pointwise_head *h, long t, struct maxima *m)
   for (int part = 0; part < SPLIT; part++) {
     const long j = i + part * LANES;
     const ivec lane = lanes_from(j), seen = (lane >= (int32_t)first) & (lane < (int32_t)end);
+    vec by_f;
     const vec s = products(h->q, h->keys + j, h->dim, h->padded), f = capped(s, h->cap, h->cap_value),
-              a = relu(f), w = where(seen, a * a, ALL(0.0f));
+              w = where(seen, times_n(h->kind, f, share_of_one, &by_f), ALL(0.0f));
     bad |= seen & (s != s);
     high = larger(where(seen, s, ALL(-INFINITY)), high);
     low = smaller(where(seen, s, ALL(INFINITY)), low);
@@ -157,7 +174,7 @@ static void forward_head(void *context, long piece, int worker)
   const struct pointwise_forward_job *job = context;
   const struct pointwise_forward_args *x = job->x;
   const long sequence = piece / x->heads, number = piece % x->heads, group = number * x->groups / x->heads;
-  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score, x->kind);
   begin(&h, sequence, x->start, x->end, &x->score, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   transpose(AT(x->k, n, group * h.dim), x->k->ld, h.length, h.dim, h.keys, h.padded);
@@ -174,7 +191,7 @@ static void forward_head(void *context, long piece, int worker)
 
 static struct pointwise_forward_job forward_job_of(const struct pointwise_forward_args *x)
 {
-  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score, x->kind);
   return (struct pointwise_forward_job){.x = x, .floats = head_floats(&h, 0)};
 }
 
@@ -229,10 +246,11 @@ static void backward_row(const struct pointwise_head *h, long t, const float *k,
   const float share = end > first ? (float)(1 / (double)(end - first)) : 0;
   for (long j = first / LANES * LANES; j < end; j += LANES) {
     const vec s = products(h->q, h->keys + j, h->dim, h->padded);
-    const vec a = relu(capped(s, h->cap, h->cap_value));
-    VEC(h->w + j) = a * a * share;
-    VEC(h->ds + j) = 2.0f * a * slope(s, h->cap, h->cap_value) *
-                     products(do_, h->values + j, h->value_dim, h->padded) * share;
+    vec by_f;
+    const vec w = times_n(h->kind, capped(s, h->cap, h->cap_value), share, &by_f);
+    VEC(h->w + j) = w * share;
+    VEC(h->ds + j) =
+      by_f * slope(s, h->cap, h->cap_value) * products(do_, h->values + j, h->value_dim, h->padded) * share;
   }
   gather(h->ds, first, end, k, ldk, h->dim, h->scale, dq);
   scatter(h->ds, first, end, h->q, h->dim, h->dk);
@@ -245,7 +263,7 @@ static void backward_group(void *context, long piece, int worker)
   const struct pointwise_backward_job *job = context;
   const struct pointwise_backward_args *x = job->x;
   const long sequence = piece / x->groups, group = piece % x->groups, shared = x->heads / x->groups;
-  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score, x->kind);
   begin(&h, sequence, x->start, x->end, &x->score, job->memory + worker * job->floats);
   const long n = sequence * h.length;
   const float *k = AT(x->k, n, group * h.dim), *v = AT(x->v, n, group * h.value_dim);
@@ -270,7 +288,7 @@ static size_t backward_scratch(const struct device *device, const void *args)
 {
   const struct pointwise_backward_args *x = args;
   if (x->scores_format) return ops_ref.scratch[OP_pointwise_backward](device, x);
-  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score, x->kind);
   return (size_t)(head_floats(&h, 1) * pool_threads(device->pool)) * sizeof(float);
 }
 
@@ -280,7 +298,7 @@ static void pointwise_backward(struct device *device, const struct pointwise_bac
     ops_ref.pointwise_backward(device, x);
     return;
   }
-  struct pointwise_head h = head_of(x->q, x->v, &x->score);
+  struct pointwise_head h = head_of(x->q, x->v, &x->score, x->kind);
   struct pointwise_backward_job job = {.x = x, .floats = head_floats(&h, 1)};
   job.memory = device_scratch(device, backward_scratch(device, x));
   parallel_for(device->pool, x->batch * x->groups, backward_group, &job);

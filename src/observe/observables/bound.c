@@ -90,6 +90,17 @@ static void tap(struct observer *w, struct program *p, enum point point, int lay
   if (point == POINT_BEFORE_UPDATE && s->seen) params_copy(all, &all->values, s->seen);
 }
 
+/* Number j of the gain of an RMSNorm, from the parameter's values; see model_norm. */
+static double gain_at(const struct model *m, const real *values, long j)
+{
+  switch (m->options.norm_gain) {
+  case NORM_GAIN_SCALAR: return (double)values[0];
+  case NORM_GAIN_NONE: return 1;
+  case NORM_GAIN_ZERO_CENTERED: return 1 + (double)values[j];
+  default: return (double)values[j];
+  }
+}
+
 /* After an RMSNorm |x| is at most sqrt(D). */
 static int block_reach(const struct observer *w, const struct logit_block *f, int worker, double *out,
                        struct error *e)
@@ -97,7 +108,7 @@ static int block_reach(const struct observer *w, const struct logit_block *f, in
   const struct bound *s = w->state;
   const struct bound_room *room = &s->room_of[worker];
   const struct tensor *t = &f->weight->value;
-  const real *gain = in_copy(w, s->weights, &f->gain->value),
+  const real *gain = f->gain ? in_copy(w, s->weights, &f->gain->value) : NULL,
              *bias = f->bias ? in_copy(w, s->weights, &f->bias->value) + f->row : NULL;
   struct normed_rows rows = {.w = in_copy(w, s->weights, t) + f->row * t->ld,
                              .rows = f->rows,
@@ -106,7 +117,7 @@ static int block_reach(const struct observer *w, const struct logit_block *f, in
                              .gain = room->gain,
                              .length = sqrt((double)t->cols)};
   struct reach reach;
-  for (long j = 0; j < t->cols; j++) room->gain[j] = (double)gain[j];
+  for (long j = 0; j < t->cols; j++) room->gain[j] = gain_at(w->model, gain, j);
   for (long i = 0; i < f->rows; i++) room->bias[i] = bias ? (double)bias[i] : 0;
   int status =
     reach_of(s->room.work[worker], SPECTRA_GRAM, &rows, room->folded, t->cols, room->bias, &reach, e);

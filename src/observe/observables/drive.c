@@ -35,13 +35,8 @@ struct drive {
 
 static void find_head(const struct model *m, int layer, int head, struct drive_head *out)
 {
-  struct logit_block all[MAX_LOGIT_BLOCKS];
-  int n = m->attention->logit_blocks(m, layer, head, all);
-  for (int i = n - 1; i >= 0; i--) {
-    if (all[i].role == ROLE_Q_HEAD) out->q = all[i];
-    if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) out->k = all[i];
-  }
-  if (!out->q.weight || !out->k.weight || out->q.weight->value.cols != out->k.weight->value.cols)
+  if (!head_factors(m, layer, head, &out->q, &out->k) ||
+      out->q.weight->value.cols != out->k.weight->value.cols)
     out->q.weight = out->k.weight = NULL;
 }
 

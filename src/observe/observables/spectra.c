@@ -97,21 +97,15 @@ static void add_experts(struct spectra_state *s, const struct model *m, int laye
   }
 }
 
-/* The first query role and the first key role: the content parts. */
 static void add_head(struct spectra_state *s, const struct model *m, int layer, int head)
 {
-  struct logit_block all[MAX_LOGIT_BLOCKS], *q = NULL, *k = NULL;
+  struct logit_block q, k;
   long at = (long)layer * m->options.heads + head;
-  int n = m->attention->logit_blocks(m, layer, head, all);
-  for (int i = n - 1; i >= 0; i--) {
-    if (all[i].role == ROLE_Q_HEAD) q = &all[i];
-    if (all[i].role == ROLE_K_HEAD || all[i].role == ROLE_K_GROUP) k = &all[i];
-  }
-  if (!q || !k) return;
-  add_job(s, (struct spectrum_job){HEAD_Q, q->weight, NULL, q->row, q->rows, 0, at});
-  add_job(s, (struct spectrum_job){HEAD_K, k->weight, NULL, k->row, k->rows, 0, at});
-  if (q->weight->value.cols == k->weight->value.cols)
-    add_job(s, (struct spectrum_job){HEAD_FORM, q->weight, k->weight, q->row, q->rows, k->row, at});
+  if (!head_factors(m, layer, head, &q, &k)) return;
+  add_job(s, (struct spectrum_job){HEAD_Q, q.weight, NULL, q.row, q.rows, 0, at});
+  add_job(s, (struct spectrum_job){HEAD_K, k.weight, NULL, k.row, k.rows, 0, at});
+  if (q.weight->value.cols == k.weight->value.cols)
+    add_job(s, (struct spectrum_job){HEAD_FORM, q.weight, k.weight, q.row, q.rows, k.row, at});
 }
 
 static void declare(struct observer *w)

@@ -7,7 +7,7 @@
 static void on_score(struct stabilizer_context *c, int layer, struct attention_spec *spec)
 {
   (void)c, (void)layer;
-  spec->pointwise = 1;
+  spec->pointwise = POINTWISE_SQUARE;
 }
 
 const struct stabilizer stabilizer_pointwise = {

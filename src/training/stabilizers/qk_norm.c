@@ -123,5 +123,5 @@ const struct stabilizer stabilizer_qk_norm = {
   .declare = declare,
   .on_qk = on_qk,
   .on_score = on_score,
-  .flags = STABILIZER_NORMS_QK | STABILIZER_NORMS_PARTS,
+  .flags = STABILIZER_NORMS_QK | STABILIZER_NORMS_PARTS | STABILIZER_NORMS_QUERIES,
 };

@@ -1,4 +1,4 @@
-/* qk_norm.h - shared by qk_norm and qk_norm_partial: RMSNorm of every head of some of the parts
+/* qk_norm.h - shared by qk_norm, qk_norm_partial and k_norm: RMSNorm of every head of some of the parts
    Gains are attn.q_gain and attn.k_gain [Dh]. If content and rotary parts are separate, they are attn.qc_gain and
    attn.kc_gain [Dn], attn.qr_gain and attn.kr_gain [Dr]. All heads share them. */
 #ifndef MAXLOGIT_TRAINING_STABILIZERS_QK_NORM_H

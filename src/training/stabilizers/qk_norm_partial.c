@@ -32,5 +32,5 @@ const struct stabilizer stabilizer_qk_norm_partial = {
   .check = check,
   .declare = declare,
   .on_qk = on_qk,
-  .flags = STABILIZER_NORMS_QK_PARTLY | STABILIZER_NORMS_PARTS,
+  .flags = STABILIZER_NORMS_QK_PARTLY | STABILIZER_NORMS_PARTS | STABILIZER_NORMS_QUERIES,
 };
