@@ -57,6 +57,11 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   test "$(grep -cE ': (above|below|not above|not below|within|more than) .* (holds|partly|refuted here|inconclusive|differs, size open|few seeds)$' "$name.out")" -ge 17 ||
     fail "$name: the verdicts: $(cat "$name.out")"
   KEYS='train.steps=20 train.val_every=10 train.warmup=2 train.batch=2 train.val_batches=1 record.probe_every=1'
+  few=$KEYS
+  KEYS="$KEYS train.seed=1,2 train.lr=0.01,0.1,1"
+  try 21-learning-rate-sensitivity '' sensitivity.png sensitivity.svg
+  test "$(grep -cE '^(adam|muon) .* at .* few seeds$' "$name.out")" -eq 8 || fail "$name: the verdicts: $(cat "$name.out")"
+  KEYS=$few
   try 17-price-of-a-cure '' price.png price.svg
   test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 7 || fail "$name: the verdicts: $(cat "$name.out")"
   try 18-width '' width.png width.svg
