@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/json.h"
+#include "app/measures.h"
 #include "app/summary.h"
 #include "base/memory.h"
 
@@ -21,8 +22,8 @@ struct sensitivity {
 /* Of a group. */
 struct sensitivity_result {
   struct interval over_seeds;
-  double best, loss; /* value of the key with the least mean loss */
-  int seeds, failed;
+  double best, loss;             /* value of the key with the least mean loss */
+  int seeds, failed, unfinished; /* runs of the values that count */
 };
 
 static int compare_numbers(const void *a, const void *b)
@@ -39,6 +40,14 @@ static int unique(double *x, int n)
   for (int i = 0; i < n; i++)
     if (!kept || x[i] != x[kept - 1]) x[kept++] = x[i];
   return kept;
+}
+
+/* Run i of the group is the first with its seed. */
+static int is_new_seed(const struct run_group *g, int i)
+{
+  for (int j = 0; j < i; j++)
+    if (g->run[j].seed == g->run[i].seed) return 0;
+  return 1;
 }
 
 /* The group's only run with this value and seed; NULL: there is none. */
@@ -97,11 +106,11 @@ static int find_values(struct sensitivity *s, struct error *e)
 static int loss_of(const struct run *run, double *loss, struct error *e)
 {
   struct run_series start;
-  double end;
+  double end = INFINITY;
   if (run_read(run->file, "loss", &start, e)) return e->status;
-  const int some = start.rows > 0 && summary_last(run->file, "val_loss", &end);
+  const int some = start.rows > 0 && (run_has_failed(run) || summary_last(run->file, "val_loss", &end));
   *loss = some ? start.value[0] : NAN;
-  if (some && !run_has_failed(run)) *loss = fmin(*loss, end);
+  if (end < *loss) *loss = end;
   run_series_free(&start);
   run_rest(run->file);
   if (some) return STATUS_OK;
@@ -125,29 +134,29 @@ static int of_seed(const struct sensitivity *s, const struct run_group *g, long 
 static int of_group(const struct sensitivity *s, const struct run_group *g, struct sensitivity_result *r,
                     struct error *e)
 {
-  double *seed = memory_new((size_t)g->count, sizeof *seed),
-         *each = memory_new((size_t)g->count, sizeof *each);
-  double *sum = memory_new((size_t)s->values, sizeof *sum);
+  double *each = memory_new((size_t)g->count, sizeof *each),
+         *sum = memory_new((size_t)s->values, sizeof *sum);
   int status = STATUS_OK, best = 0;
-  for (int i = 0; i < g->count; i++) seed[i] = (double)g->run[i].seed;
-  *r = (struct sensitivity_result){.seeds = unique(seed, g->count)};
-  for (int i = 0; i < r->seeds && !status; i++) status = of_seed(s, g, (long)seed[i], sum, &each[i], e);
-  if (!status) {
-    for (int v = 1; v < s->values; v++)
-      if (sum[v] < sum[best]) best = v;
-    r->over_seeds = interval_of(each, r->seeds, 0);
-    r->best = s->value[best], r->loss = sum[best] / r->seeds;
-    for (int v = 0; v < s->values; v++)
-      for (int i = 0; i < r->seeds; i++)
-        r->failed += run_has_failed(run_at(s, g, s->value[v], (long)seed[i]));
+  *r = (struct sensitivity_result){0};
+  for (int i = 0; i < g->count && !status; i++) {
+    if (!is_new_seed(g, i)) continue;
+    status = of_seed(s, g, g->run[i].seed, sum, &each[r->seeds++], e);
+    for (int v = 0; v < s->values; v++) {
+      const struct run *run = run_at(s, g, s->value[v], g->run[i].seed);
+      r->failed += run_has_failed(run), r->unfinished += run_is_unfinished(run);
+    }
   }
-  memory_free(seed), memory_free(each), memory_free(sum);
+  for (int v = 1; v < s->values; v++)
+    if (sum[v] < sum[best]) best = v;
+  r->over_seeds = interval_of(each, r->seeds, 0);
+  r->best = s->value[best], r->loss = sum[best] / r->seeds;
+  memory_free(each), memory_free(sum);
   return status;
 }
 
 static void print_results(const struct sensitivity *s, const struct sensitivity_result *r)
 {
-  int width = 10;
+  int width = 10, unfinished = 0;
   for (int g = 0; g < s->set->groups; g++)
     if ((int)strlen(s->set->group[g].label) > width) width = (int)strlen(s->set->group[g].label);
   printf("%-*s %5s %6s  %-28s %12s %10s\n", width, "group", "seeds", "failed", "sensitivity", "best at",
@@ -155,6 +164,7 @@ static void print_results(const struct sensitivity *s, const struct sensitivity_
   for (int g = 0; g < s->set->groups; g++) {
     const struct interval *i = &r[g].over_seeds;
     char text[64];
+    unfinished += r[g].unfinished;
     snprintf(text, sizeof text, i->n < 2 ? "%.4f" : "%.4f [%.4f, %.4f]", i->mean, i->lo, i->hi);
     printf("%-*s %5d %6d  %-28s %12.4g %10.4f\n", width, s->set->group[g].label, r[g].seeds, r[g].failed,
            text, r[g].best, r[g].loss);
@@ -162,8 +172,9 @@ static void print_results(const struct sensitivity *s, const struct sensitivity_
   printf(
     "The mean over %d values of %s, %.4g to %.4g, of the validation loss [nat] minus the least, with 95 %% "
     "interval over seeds;\na run that failed or ends above its start counts with its first loss (arXiv "
-    "2309.14322).\n",
+    "2309.14322).",
     s->values, s->key, s->value[0], s->value[s->values - 1]);
+  measures_print_unfinished(unfinished);
   if (s->left_out) printf("%d values are left out: not every group has them with each seed.\n", s->left_out);
 }
 
@@ -171,11 +182,11 @@ static void print_json(const struct sensitivity *s, const struct sensitivity_res
 {
   json_t *all = json_array();
   for (int g = 0; g < s->set->groups; g++)
-    json_array_append_new(all, json_pack("{s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:o}", "group",
+    json_array_append_new(all, json_pack("{s:o, s:s, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "group",
                                          json_text(s->set->group[g].label), "key", s->key, "values",
-                                         s->values, "seeds", r[g].seeds, "failed", r[g].failed, "sensitivity",
-                                         json_interval(&r[g].over_seeds), "best", json_number(r[g].best),
-                                         "loss", json_number(r[g].loss)));
+                                         s->values, "seeds", r[g].seeds, "failed", r[g].failed, "unfinished",
+                                         r[g].unfinished, "sensitivity", json_interval(&r[g].over_seeds),
+                                         "best", json_number(r[g].best), "loss", json_number(r[g].loss)));
   json_print(all);
 }
 

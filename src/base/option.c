@@ -104,8 +104,9 @@ static int parse_int(const struct option_row *row, long *value, const char *text
     if (x < (double)LONG_MIN || x > (double)LONG_MAX)
       return out_of_range(row, text, e); /* long may have 32 bits */
     n = (long)x;
-  } else if (errno == ERANGE || (double)n < row->min || (double)n > row->max)
-    return out_of_range(row, text, e);
+  } else if (errno == ERANGE || (long double)n < (long double)row->min ||
+             (long double)n > (long double)row->max)
+    return out_of_range(row, text, e); /* 2^53 + 1 is 2^53 as a double */
   *value = n;
   return STATUS_OK;
 }

@@ -69,6 +69,23 @@ for wrong in 'trian.lr:did you mean' 'train.steps:--by names' 'kind:has no such 
   "$program" show --sensitivity="${wrong%%:*}" "$dir/rates" 2>&1 | grep -q -e "${wrong#*:}" || fail "show --sensitivity=${wrong%%:*}: no '${wrong#*:}'"
 done
 "$program" show --sensitivity --where 'train.lr<1' "$dir/rates" 2>&1 | grep -q '2 of 2 values' || fail "show --sensitivity of two values"
+# a run that failed needs no validation; runs that have not finished are noted
+mkdir "$dir/few"
+for rate in 0.01 0.02 1e30; do
+  for seed in 1 2; do
+    small_run "few/$rate-$seed" preset=adam train.seed=$seed train.lr=$rate train.warmup=0 train.val_every=0
+  done
+done
+test "$("$program" show --json "$dir/few" | jq '[.[] | select(.val_loss == null)] | length')" = 2 || fail "a failed run has a val_loss"
+counts=$("$program" show --json --sensitivity "$dir/few" | jq -r '.[] | "\(.seeds) \(.failed) \(.unfinished)"')
+test "$counts" = '2 2 0' || fail "show --sensitivity: failed runs without val_loss: $counts"
+rm -r "$dir"/few/0.02-*
+for seed in 1 2; do
+  "$program" run --quiet preset=adam train.seed=$seed train.lr=0.02 model.layers=2 model.width=16 model.heads=2 model.context=16 train.batch=4 \
+    train.steps=1000000 train.warmup=0 train.val_every=10 device.threads=1 train.max_time=0.5 record.path="$dir/few/stopped-$seed.h5" > /dev/null 2>&1
+done
+"$program" show --sensitivity "$dir/few" | tail -1 | grep -q '2 runs have not finished' || fail "show --sensitivity of runs that have not finished"
+rm -r "$dir/few"
 rm -r "$dir/rates"
 for option in "" --group --parameters --events; do
   # shellcheck disable=SC2086

@@ -1021,6 +1021,9 @@ START_TEST(options_allowed)
     ck_assert_int_eq(option_parse(&row, &value, beyond[i], &e), STATUS_USAGE);
     ck_assert_int_eq(value, 1L << 53);
   }
+  row.max = 0x1p53;
+  ck_assert_int_eq(option_parse(&row, &value, "9007199254740993", &e), STATUS_USAGE);
+  ck_assert_int_eq(option_parse(&row, &value, "9007199254740992", &e), STATUS_OK);
 }
 END_TEST
 
