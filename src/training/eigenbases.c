@@ -81,13 +81,26 @@ static double gradient_rms(struct device *device, const struct basis *b)
   return sqrt(sum / (double)b->grad_size);
 }
 
+/* Eigenvalues are 0 until the first gradient that is not: an expert may get no tokens at first. */
+static int is_before_start(struct device *device, const struct basis *b, long step)
+{
+  if (!b->values) return step == 0;
+  real *host = memory_new((size_t)b->side, sizeof *host);
+  int zero = 1;
+  device->download(device, host, REALS(b->values) + b->values_place, (size_t)b->side * sizeof *host);
+  for (long i = 0; i < b->side; i++) zero &= host[i] == 0;
+  memory_free(host);
+  return zero;
+}
+
 static void start(struct device *device, const struct basis *b, double *vectors, real *host)
 {
   const long n = b->side;
+  const double size = b->values ? gradient_rms(device, b) : 1;
+  if (size == 0) return;
   for (long i = 0; i < n * n; i++) vectors[i] = i % (n + 1) == 0;
   put_basis(device, b, vectors, host);
   if (!b->values) return;
-  const double size = gradient_rms(device, b);
   for (long i = 0; i < n * n; i++) host[i] = i % (n + 1) == 0 ? (real)size : 0;
   put(device, b->of, b->of_place, host, n * n);
   for (long i = 0; i < n; i++) vectors[i] = size;
@@ -119,24 +132,36 @@ static int multiply(const real *p, const real *q, long side, double *vectors)
   return finite ? STATUS_OK : STATUS_FAIL;
 }
 
+static int is_unit(const real *q, long n)
+{
+  for (long i = 0; i < n * n; i++)
+    if (q[i] != (i % (n + 1) == 0)) return 0;
+  return 1;
+}
+
 static void renew(void *context, struct device *device, long i)
 {
   const struct renewal *job = context;
   const struct basis *b = &job->basis[i];
+  const long step = step_of(job);
   const size_t size = (size_t)(b->side * b->side);
+  const int starts = is_before_start(device, b, step);
+  if (!starts && !(job->every && (step == 1 || step % job->every == 0))) return;
   real *of = memory_new(size, sizeof *of), *now = memory_new(size, sizeof *now);
   double *vectors = memory_new(size, sizeof *vectors), *sigma = memory_new((size_t)b->side, sizeof *sigma);
-  if (step_of(job) == 0) {
+  if (starts) {
     start(device, b, vectors, now);
   } else {
-    const int first = step_of(job) == 1;
     device->download(device, of, REALS(b->of) + b->of_place, size * sizeof *of);
     device->download(device, now, REALS(b->basis) + b->place, size * sizeof *now);
+    const int first = step == 1 || (b->values && is_unit(now, b->side));
     int failed = first ? eigenvectors(of, b->side, vectors, sigma) : multiply(of, now, b->side, vectors);
-    if (failed)
+    if (failed) {
       for (size_t k = 0; k < size; k++) vectors[k] = NAN;
-    else if (!first)
+      for (long k = 0; k < b->side; k++) sigma[k] = NAN;
+    } else if (!first) {
       orthonormal_vectors(vectors, b->side, b->side);
+    }
     put_basis(device, b, vectors, now);
     if (first && b->values) put_values(device, b, sigma);
   }
@@ -146,9 +171,7 @@ static void renew(void *context, struct device *device, long i)
 static void renew_all(struct device *device, void *context)
 {
   struct renewal *job = context;
-  const long step = step_of(job);
-  if (step == 0 || (job->every && (step == 1 || step % job->every == 0)))
-    host_each(device, job->count, renew, job);
+  host_each(device, job->count, renew, job);
 }
 
 void eigenbases_record(struct program *p, struct numbers *n, const struct update *u,

@@ -23,9 +23,10 @@ struct eigen_matrix {
 long eigen_matrices(const struct update *, int i); /* in the i-th tensor */
 struct eigen_matrix eigen_matrix_of(const struct update *, const struct eigenbases *, int i, long k);
 
-/* Record a step of the host that renews the bases. Step 0: unit bases; with eigenvalues, L and R start as the RMS
-   of the gradient times the unit matrix. Step 1: eigenvectors, from the largest eigenvalue down. Then, every so many
-   steps, Q <- QR(L Q), a step of the power method; the eigenvalues stay as they are. */
+/* Record a step of the host that renews the bases. Step 0: unit bases. With eigenvalues, the first gradient that is not
+   zero has these, and L and R start as its RMS times the unit matrix. Renewals are at step 1 and every so many steps.
+   The first of a basis: eigenvectors, from the largest eigenvalue down. Then Q <- QR(L Q), a step of the power method;
+   the eigenvalues stay as they are. */
 void eigenbases_record(struct program *, struct numbers *, const struct update *, const struct eigenbases *);
 /* Record: y = Q_L^T x Q_R, or, back, Q_L x Q_R^T. */
 void rotate_record(struct program *, struct tensor *y, struct tensor *x, struct tensor *ql, struct tensor *qr,

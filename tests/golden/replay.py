@@ -789,10 +789,10 @@ class Run:
         for i, (x, mean) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, m))):
             s = state.setdefault(f"kl{i}", [{} for _ in x.shape])
             for own, n in zip(s, x.shape):
-                if step == 0:
+                if not own or not own["values"].any():
                     unit, size = torch.eye(n, dtype=g.dtype), x.pow(2).mean().sqrt()
                     own.update(q=unit, cov=size * unit, values=size * torch.ones(n, dtype=g.dtype))
-                elif every and step == 1:
+                elif every and (step == 1 or step % every == 0) and own["q"].equal(torch.eye(n, dtype=g.dtype)):
                     values, q = torch.linalg.eigh(own["cov"])
                     own.update(q=q.flip(1), values=values.flip(0))
                 elif every and step % every == 0:

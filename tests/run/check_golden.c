@@ -16,7 +16,7 @@
 #include "../gpu_here.h"
 #include "run/trainer.h"
 
-enum { MAX_CASES = 128, MAX_COLUMNS = 128, LINE = 8192 };
+enum { MAX_CASES = 256, MAX_COLUMNS = 128, LINE = 8192 };
 static const double MARGIN = 8;
 
 static char cases[MAX_CASES][256];

@@ -1487,6 +1487,35 @@ START_TEST(klshampoo_eigenvalues)
 }
 END_TEST
 
+/* Steps without a gradient change nothing: an expert without tokens at first begins with those that it gets. Only the
+   correction of the mean counts all steps. */
+START_TEST(klshampoo_begins_with_the_first_gradient)
+{
+  enum { LATE = 2, STEPS = 4 };
+  static const char *const name = "blocks.0.attn.w_q";
+  struct bench now, late;
+  open_bench_on(kinds[_i], &now, "klshampoo", "klshampoo.every=1", 2);
+  open_bench_on(kinds[_i], &late, "klshampoo", "klshampoo.every=1", 2);
+  for (int step = 0; step < LATE; step++) {
+    draw(&late, &late.model.params.grads, 0, 0);
+    update_values(&late, step);
+    ck_assert(rms_of(&late, direction_of(param(&late, name))) == 0);
+  }
+  for (int step = 0; step < STEPS; step++) {
+    draw(&now, &now.model.params.grads, (uint64_t)step, 0.1);
+    draw(&late, &late.model.params.grads, (uint64_t)step, 0.1);
+    update_values(&now, step), update_values(&late, step + LATE);
+  }
+  const struct tensor *d = direction_of(param(&now, name));
+  const double ratio = (1 - pow(0.95, STEPS)) / (1 - pow(0.95, STEPS + LATE));
+  real *x = copy_of(&late, direction_of(param(&late, name))), *y = copy_of(&now, d);
+  for (long j = 0; j < d->rows * d->cols; j++)
+    ck_assert_double_eq_tol((double)x[j], ratio * (double)y[j], 1e-4 * rms_of(&now, d));
+  memory_free(x), memory_free(y);
+  close_bench(&now), close_bench(&late);
+}
+END_TEST
+
 /* --- compositional ----------------------------------------------------------------------------------------- */
 /* Heads whose rows are c times orthonormal ones: C is a number, so queries and keys have Muon's update by head over
    twice that number, keys also over the two query heads that share each. */
@@ -2259,6 +2288,7 @@ int main(void)
   tcase_add_loop_test(tests, soap_bases, 0, KINDS);
   tcase_add_loop_test(tests, klshampoo_of_a_constant_gradient_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, klshampoo_eigenvalues, 0, KINDS);
+  tcase_add_loop_test(tests, klshampoo_begins_with_the_first_gradient, 0, KINDS);
   tcase_add_loop_test(tests, compositional_of_orthogonal_heads_is_muon, 0, KINDS);
   tcase_add_loop_test(tests, compositional_is_steepest_for_the_product, 0, KINDS);
   tcase_add_loop_test(tests, scion_is_muon_and_signum, 0, KINDS);

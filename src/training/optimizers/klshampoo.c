@@ -4,7 +4,8 @@
    R^-1 is Q_R diag(1/r) Q_R^T. The eigenvalues l and r are averaged at every step: with G' = Q_L^T G Q_R,
      l_i <- b2 l_i + (1-b2)/n sum_j G'_ij^2 / r_j,  r_j <- b2 r_j + (1-b2)/m sum_i G'_ij^2 / l_i
    All four use values from before the step, the update those behind it. L and R start as the RMS of the first gradient
-   times the unit matrix; the authors' code skips the first step and starts with fixed eigenvalues. */
+   that is not zero, times the unit matrix; the authors' code skips the first step and starts with fixed
+   eigenvalues. */
 #include "training/eigenbases.h"
 
 struct klshampoo_options {
