@@ -61,6 +61,10 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   KEYS="$KEYS train.seed=1,2 train.lr=0.01,0.1,1"
   try 21-learning-rate-sensitivity '' sensitivity.png sensitivity.svg
   test "$(grep -cE '^(adam|muon) .* at .* few seeds$' "$name.out")" -eq 8 || fail "$name: the verdicts: $(cat "$name.out")"
+  KEYS="$few train.seed=1,2 train.steps=40"
+  SEEDS=1
+  try 22-vocabulary '' vocabulary.png vocabulary.svg
+  test "$(grep -cE '^[123]\. .* few seeds$' "$name.out")" -eq 3 || fail "$name: the verdicts: $(cat "$name.out")"
   KEYS=$few
   try 17-price-of-a-cure '' price.png price.svg
   test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 7 || fail "$name: the verdicts: $(cat "$name.out")"

@@ -768,7 +768,7 @@ class Run:
         mu, out = self.number("dion.momentum"), []
         order = [n for n in self.w if self.kind(n) == "matrix"].index(name)
         for i, (x, m) in enumerate(zip(self.matrices_of(name, g), self.matrices_of(name, self.moment(name, "m", g)))):
-            rank = math.ceil(self.number("dion.rank") * min(x.shape))
+            rank = math.ceil(self.number("dion.rank") * min(x.shape) - 1e-9)
             if step == 0:
                 size = rank * x.shape[1]
                 drawn = normals(int(self.p["train.seed"]), 6, 0, size * (i + 1), order << 32)[size * i:]
@@ -1403,8 +1403,10 @@ class Run:
             decay = self.number("train.weight_decay") * float(self.override("weight_decay", name, 1)) * bool(decays)
             shrink = lr / self.number("train.lr") if self.p["train.decay"] == "independent" else rate
             if directions[name] is not None:
-                opposed = (w * directions[name] < 0) if int(self.p.get("train.cautious_decay", 0)) else torch.zeros_like(w, dtype=torch.bool)
-                w.mul_(torch.where(opposed, 1.0, 1 - shrink * decay)).sub_(rate * directions[name])
+                keep = torch.full_like(w, 1 - shrink * decay)
+                if int(self.p.get("train.cautious_decay", 0)):
+                    keep[w * directions[name] < 0] = 1
+                w.mul_(keep).sub_(rate * directions[name])
         for s in self.stack:
             if s == "qk_clip" and self.p["qk_clip.when"] == "after":
                 self.qk_clip(tops, row, event)

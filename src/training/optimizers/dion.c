@@ -27,7 +27,7 @@ static const char *const states[] = {"m", "q", NULL};
 
 static long rank_of(const struct dion_options *o, long height, long width)
 {
-  return (long)ceil(o->rank * (double)(height < width ? height : width));
+  return (long)ceil(o->rank * (double)(height < width ? height : width) - 1e-9); /* 0.07 * 100 is above 7 */
 }
 
 /* --- orthonormal columns, by the host ------------------------------------------------------------------ */
