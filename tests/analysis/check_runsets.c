@@ -1,9 +1,6 @@
 /* check_runsets.c - sets of run files that are made up: every metric, condition, order, group and pair of them against
    what is worked out here from the same numbers, by the words of their headers; what gnuplot is told, and what is said
    of it */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <check.h>
 #include <fcntl.h>
 #include <fnmatch.h>

@@ -1,7 +1,4 @@
 /* check_thread.c - the pool: every piece once, whatever the number of threads */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>

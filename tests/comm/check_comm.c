@@ -1,8 +1,5 @@
 /* check_comm.c - what the program makes of ranks, without MPI (letters.h): what each has said, on both outputs, and how
    it has ended, against what comm.h promises; launchers, limits of time */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <sched.h>
 #include "comm/guard.h"
 #include "letters.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* checkpoint.c - fuzz target: the readers of checkpoints and run files, through HDF5
    The first byte chooses the reader, the rest is what it reads. */
 #include <stdio.h>

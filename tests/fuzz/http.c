@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* http.c - fuzz target: what is sent to `maxlogit serve`
    "TOKEN" in the input becomes the server's. No answer but to a request with the token may have the file's text. */
 #include <arpa/inet.h>

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* journal.c - fuzz target: the rows of a journal, as a recording goes on from them, and as `watch` follows them */
 #include <fcntl.h>
 #include <stdio.h>

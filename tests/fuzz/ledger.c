@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* ledger.c - fuzz target: a ledger that another program, or another person, has written
    The first byte chooses its form: claims.json, or a README.md with verdicts. */
 #include <stdio.h>

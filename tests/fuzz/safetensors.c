@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* safetensors.c - fuzz target: the readers of other programs' checkpoints
    The first byte chooses what the rest is: a file of tensors, the index of shards, or the config.json beside them. */
 #include <stdio.h>

@@ -1,9 +1,6 @@
 /* check_pieces.c - what a run is made of, piece by piece, each against its definition: which head is the largest,
    spikes, what is not finite, dense stretches, the order of joining, signals and limits of time, what progress says,
    checkpoints, how a sweep shares a machine, what it plans and what it waits for */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <check.h>
 #include <fcntl.h>
 #include <math.h>

@@ -1,9 +1,6 @@
 /* check_ranks.c - a run on ranks, without MPI (tests/comm/letters.h): what each has of it, what is refused, in which
    words, and that all end with one status; the numbers of one rank, however it is divided; ranks that are not alike,
    that are to stop, that fail; the groups of a farm */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <math.h>
 #include "base/memory.h"
 #include "../comm/letters.h"

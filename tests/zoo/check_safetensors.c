@@ -1,5 +1,4 @@
 /* check_safetensors.c - files of other programs: formats of numbers, blocks, shards, and every way to be broken */
-#define _GNU_SOURCE
 #include <check.h>
 #include <math.h>
 #include <stdio.h>

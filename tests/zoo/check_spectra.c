@@ -1,6 +1,5 @@
 /* check_spectra.c - checkpoints of others: small files of every family against NumPy, forms and bounds against numbers
    worked out apart from this program, and what does not fit */
-#define _GNU_SOURCE
 #include <check.h>
 #include <dirent.h>
 #include <math.h>
