@@ -53,6 +53,8 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   export SEEDS
   try 15-horizon '' horizon.png horizon.svg rates.png rates.svg
   test "$(grep -c '^muon .*3: ' "$name.out")" -eq 2 || fail "$name: the verdicts: $(cat "$name.out")"
+  try 23-newer-optimizers '' newer-optimizers.png newer-optimizers.svg
+  test "$(grep -cE '^[1-4]\. .* (holds|partly|refuted here|inconclusive)$' "$name.out")" -eq 4 || fail "$name: the verdicts: $(cat "$name.out")"
   try 20-when-it-explodes '' when-it-explodes.png when-it-explodes.svg tug-of-war.png tug-of-war.svg
   test "$(grep -cE ': (above|below|not above|not below|within|more than) .* (holds|partly|refuted here|inconclusive|differs, size open|few seeds)$' "$name.out")" -ge 17 ||
     fail "$name: the verdicts: $(cat "$name.out")"
