@@ -131,7 +131,8 @@ START_TEST(a_plan_is_little_work)
   printf("calls of the allocator: 20 points %zu, 1000 points %zu\n", for_few, for_many);
   long keys = 0;
   config_each(b, count_key, &keys);
-  ck_assert_uint_le((for_many - for_few) / 980, (size_t)(keys + keys / 2)); /* the configuration's own pieces */
+  ck_assert_uint_le((for_many - for_few) / 980,
+                    (size_t)(keys + keys / 2)); /* the configuration's own pieces */
   before = memory_calls();
   plan(&s, b, 3, 50);
   ck_assert_int_eq(s.count, 20);
