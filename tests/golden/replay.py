@@ -1403,7 +1403,7 @@ class Run:
             decay = self.number("train.weight_decay") * float(self.override("weight_decay", name, 1)) * bool(decays)
             shrink = lr / self.number("train.lr") if self.p["train.decay"] == "independent" else rate
             if directions[name] is not None:
-                keep = torch.full_like(w, 1 - shrink * decay)
+                keep = (1 - shrink * decay) * torch.ones_like(w)
                 if int(self.p.get("train.cautious_decay", 0)):
                     keep[w * directions[name] < 0] = 1
                 w.mul_(keep).sub_(rate * directions[name])
