@@ -58,8 +58,8 @@ const struct topic topics[] = {
    "(experiments/README.md). Cures are stabilizers (maxlogit list stabilizer):\n"
    "QK-Clip scales heads above tau, QK-Norm bounds S, a soft cap only hides its\n"
    "growth.\n",
-   "maxlogit run preset=muon train.lr=0.1 record.path=runs/a.h5\n"
-   "maxlogit show --why runs/a.h5",
+   "maxlogit run preset=muon train.lr=0.1 record.path=hot.h5\n"
+   "maxlogit show --why hot.h5",
    "doc/concepts.md"},
   {"groups", "runs that differ only in their seed, or have equal values of --by",
    "Without --by, a group has the runs that differ only in train.seed. --by=KEYS\n"

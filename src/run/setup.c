@@ -39,7 +39,6 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
 {
   const struct data_source *source = data_source_find(t->plan.top->data);
   if (!source) return error_set(e, STATUS_USAGE, "data: unknown '%s'", t->plan.top->data);
-  t->engine.data.source = source;
   t->engine.data.loss_floor = NAN;
   const struct data_options *shared = config_section(t->plan.config, "data");
   if (shared->label_noise > 0 &&
@@ -49,10 +48,8 @@ static int init_data(struct trainer *t, const struct model_options *m, struct er
   t->engine.data.label_noise = shared->label_noise;
   int status = source->init(&t->engine.data, shared, config_section(t->plan.config, t->plan.top->data),
                             m->context + m->mtp, 0, e);
-  if (status) {
-    t->engine.data.source = NULL; /* it has freed its own memory */
-    return status;
-  }
+  if (status) return status; /* it has freed its own memory */
+  t->engine.data.source = source;
   if (t->engine.data.label_noise > 0 && t->engine.data.vocab < 2)
     return error_set(e, STATUS_USAGE,
                      "data.label_noise = %g: %s has one symbol, and no other to replace it by",
