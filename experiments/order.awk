@@ -10,3 +10,13 @@ function median(v, n,   i, c, p, rank) {
   return (v[int((n + 1) / 2)] + v[int(n / 2) + 1]) / 2
 }
 function told_interval(form) { return lo == "-" ? "-" : sprintf("[" form ", " form "]", lo, hi) }
+# Verdicts of an interval (lo and hi), in the words of the ledger. above: by more than d, partly if only more than `none`, what no
+# effect has (without it 0). turn: the interval of the negative, for "below". denied: that it is not so. within: less than d from 0.
+function above(d, none) {
+  return lo == "-" ? "few seeds" : lo > d ? "holds" : hi < d ? "refuted here" : lo > none + 0 ? "partly" : "inconclusive"
+}
+function turn(   t) { if (lo != "-") { t = lo; lo = -hi; hi = -t } }
+function denied(word) { return word == "holds" ? "refuted here" : word == "refuted here" ? "holds" : word == "partly" ? "differs, size open" : word }
+function within(d) {
+  return lo == "-" ? "few seeds" : lo > -d && hi < d ? "holds" : lo > d || hi < -d ? "refuted here" : lo > 0 || hi < 0 ? "differs, size open" : "inconclusive"
+}

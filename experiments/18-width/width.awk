@@ -22,7 +22,6 @@ function ratio(a, w, b, v,   i, n, e) {
   if (lo != "-") { lo = exp(lo); hi = exp(hi) }
   return e
 }
-function verdict(d) { return lo == "-" ? "few seeds" : lo > d ? "holds" : hi < d ? "refuted here" : lo > 1 ? "partly" : "inconclusive" }
 function mean_at(o, w, r,   k, n, x) { # geometric; least and most
   n = tries[o, w, r]; x = 0; least = most = ""
   for (k = 1; k <= n; k++) { x += log(tried[o, w, r, k]) / n; if (least == "" || tried[o, w, r, k] < least) least = tried[o, w, r, k]; if (most == "" || tried[o, w, r, k] > most) most = tried[o, w, r, k] }
@@ -55,10 +54,10 @@ END {
     print "\n" >logits
   }
   print "\n1, width: 256 over 64, at the best rate of either"
-  for (o = 1; o <= kinds; o++) { e = ratio(kind[o], 256, kind[o], 64); printf "%-5s %.3g %s: %s\n", kind[o], e, told_interval("%.3g"), verdict(2) }
+  for (o = 1; o <= kinds; o++) { e = ratio(kind[o], 256, kind[o], 64); printf "%-5s %.3g %s: %s\n", kind[o], e, told_interval("%.3g"), above(2, 1) }
   print "\n2, Muon over Adam by width"
   for (i = 1; i <= widths; i++) {
-    e = ratio("muon", width[i], "adam", width[i]); printf "%5d %.3g %s: %s\n", width[i], e, told_interval("%.3g"), verdict(1.25)
+    e = ratio("muon", width[i], "adam", width[i]); printf "%5d %.3g %s: %s\n", width[i], e, told_interval("%.3g"), above(1.25, 1)
     print width[i], e, lo == "-" ? e : lo, hi == "-" ? e : hi >ratios
   }
   print "\n3, at one rate for all, selection seeds: a width over 32, geometric means"

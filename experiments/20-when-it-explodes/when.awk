@@ -24,13 +24,6 @@ function effect(a, b, c, ratio,   i, n, v, s) {
   }
   return n ? median(v, n) : "-"
 }
-# Above zero by more than d (lo and hi), in the words of the ledger.
-function above(d) { return lo == "-" ? "few seeds" : lo > d ? "holds" : hi < d ? "refuted here" : lo > 0 ? "partly" : "inconclusive" }
-function turn(   t) { if (lo != "-") { t = lo; lo = -hi; hi = -t } }
-function denied(word) { return word == "holds" ? "refuted here" : word == "refuted here" ? "holds" : word == "partly" ? "differs, size open" : word }
-function within(d) {
-  return lo == "-" ? "few seeds" : lo > -d && hi < d ? "holds" : lo > d || hi < -d ? "refuted here" : lo > 0 || hi < 0 ? "differs, size open" : "inconclusive"
-}
 function line(number, what, m, interval, word,   t) {
   t = sprintf("%-3s %-58s %7.3f %-18s %s", number, what, m, interval, word)
   sub(/ +$/, "", t)

@@ -16,9 +16,6 @@ function effect(a, b,   i, v) {
   for (i = 1; i <= seeds; i++) v[i] = x[b, seed[i]] - x[a, seed[i]]
   return median(v, seeds)
 }
-function verdict() {
-  return lo == "-" ? "few seeds" : hi < -0.02 ? "holds" : lo > -0.02 ? "refuted here" : hi < 0 ? "partly" : "inconclusive"
-}
 function write_curve(a,   k, i, v, m) {
   for (k = 1; k <= rates; k++) {
     for (i = 1; i <= n[a, rate[k]]; i++) v[i] = loss[a, rate[k], i]
@@ -40,11 +37,11 @@ function least(a,   k, i, v, m, low, at) {
   }
   return sprintf("%8.4f at %-7s", low, at)
 }
-function row(optimizer, tail, what,   a, m, word, line) {
+function row(optimizer, tail, what,   a, m, told, line) {
   a = optimizer tail
   m = of_arm(a)
   line = sprintf("%-5s %-22s %6.3f %-16s %s", optimizer, what, m, told_interval("%.3f"), least(a))
-  if (tail != "") { m = effect(optimizer, a); word = verdict(); line = line sprintf(" %7.3f %-17s %s", m, told_interval("%.3f"), word) }
+  if (tail != "") { m = effect(optimizer, a); told = told_interval("%.3f"); turn(); line = line sprintf(" %7.3f %-17s %s", m, told, above(0.02)) }
   sub(/ +$/, "", line)
   print line
   write_curve(a); write_point(a)

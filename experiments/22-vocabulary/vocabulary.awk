@@ -17,11 +17,10 @@ function at_rate(a, r, c,   i, v) {
   for (i = 1; i <= n[a, r]; i++) v[i] = tried[a, r, c, i]
   return median(v, n[a, r])
 }
-function predict(number, what, a, b,   i, v, m, s, word) {
+function predict(number, what, a, b,   i, v, m, s) {
   for (i = 1; i <= runs[a]; i++) { s = seed[a, i]; v[i] = x[b, s, END_] / x[a, s, END_] }
   m = median(v, runs[a])
-  word = lo == "-" ? "few seeds" : lo > 1.25 ? "holds" : hi < 1.25 ? "refuted here" : lo > 1 ? "partly" : "inconclusive"
-  printf "%d. %-38s %6.3g %-16s %s\n", number, what, m, told_interval("%.3g"), word
+  printf "%d. %-38s %6.3g %-16s %s\n", number, what, m, told_interval("%.3g"), above(1.25, 1)
 }
 END {
   print "arm          rate  seeds  end [95 %]               exponent [95 %]       loss"

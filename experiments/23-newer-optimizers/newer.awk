@@ -18,11 +18,8 @@ function effect(b,   i, n, v, s) {
 function predict(number, what, b, kind,   m, word, form) {
   m = effect(b)
   form = told_interval("%.2f")
-  if (lo == "-") word = "few seeds"
-  else if (kind == "below") word = hi < -0.25 ? "holds" : lo > -0.25 ? "refuted here" : hi < 0 ? "partly" : "inconclusive"
-  else if (kind == "above") word = lo > 0.25 ? "holds" : hi < 0.25 ? "refuted here" : lo > 0 ? "partly" : "inconclusive"
-  else if (kind == "not below") word = lo > -0.25 ? "holds" : hi < -0.25 ? "refuted here" : "inconclusive"
-  else word = lo > -0.25 && hi < 0.25 ? "holds" : lo > 0.25 || hi < -0.25 ? "refuted here" : "inconclusive"
+  if (kind != "within" && kind != "above") turn()
+  word = kind == "within" ? within(0.25) : kind == "not below" ? denied(above(0.25)) : above(0.25)
   printf "%d. %-44s %6.2f %-16s %s\n", number, what, m, form, word
 }
 END {

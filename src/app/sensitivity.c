@@ -15,7 +15,8 @@ enum { LEAST_VALUES = 3 };
 struct sensitivity {
   const struct runset *set;
   const char *key;
-  double *value; /* of the key, increasing */
+  double *of_run; /* [runs]: values of the key, as they stand in the set */
+  double *value;  /* these, increasing */
   int values, left_out;
 };
 
@@ -32,7 +33,7 @@ static int compare_numbers(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* Of increasing numbers, each once; returns how many. */
+/* Sort the numbers and keep each once; returns how many are left. */
 static int unique(double *x, int n)
 {
   int kept = 0;
@@ -50,12 +51,17 @@ static int is_new_seed(const struct run_group *g, int i)
   return 1;
 }
 
+static double value_of(const struct sensitivity *s, const struct run *run)
+{
+  return s->of_run[run - s->set->run];
+}
+
 /* The group's only run with this value and seed; NULL: there is none. */
 static const struct run *run_at(const struct sensitivity *s, const struct run_group *g, double value,
                                 long seed)
 {
   for (int i = 0; i < g->count; i++)
-    if (g->run[i].seed == seed && run_number(&g->run[i], s->key, NAN) == value) return &g->run[i];
+    if (g->run[i].seed == seed && value_of(s, &g->run[i]) == value) return &g->run[i];
   return NULL;
 }
 
@@ -64,7 +70,7 @@ static int check_runs(const struct sensitivity *s, struct error *e)
   for (int g = 0; g < s->set->groups; g++)
     for (int i = 0; i < s->set->group[g].count; i++) {
       const struct run *run = &s->set->group[g].run[i];
-      const double value = run_number(run, s->key, NAN);
+      const double value = value_of(s, run);
       if (isnan(value))
         return error_set(e, STATUS_USAGE, "show --sensitivity=%s: %s has no such number", s->key, run->shown);
       if (run_at(s, &s->set->group[g], value, run->seed) != run)
@@ -87,9 +93,12 @@ static int is_everywhere(const struct sensitivity *s, double value)
 
 static int find_values(struct sensitivity *s, struct error *e)
 {
-  s->value = memory_new((size_t)s->set->runs + 1, sizeof *s->value);
+  const size_t runs = (size_t)s->set->runs;
+  s->of_run = memory_new(runs + 1, sizeof *s->of_run);
+  s->value = memory_new(runs + 1, sizeof *s->value);
+  for (size_t i = 0; i < runs; i++) s->of_run[i] = run_number(&s->set->run[i], s->key, NAN);
   if (check_runs(s, e)) return e->status;
-  for (int i = 0; i < s->set->runs; i++) s->value[i] = run_number(&s->set->run[i], s->key, NAN);
+  memcpy(s->value, s->of_run, runs * sizeof *s->value);
   const int all = unique(s->value, s->set->runs);
   for (int i = 0; i < all; i++)
     if (is_everywhere(s, s->value[i])) s->value[s->values++] = s->value[i];
@@ -200,6 +209,6 @@ int sensitivity_show(const struct runset *set, const char *key, int json, struct
   int status = find_values(&s, e);
   for (int g = 0; g < set->groups && !status; g++) status = of_group(&s, &set->group[g], &r[g], e);
   if (!status) (json ? print_json : print_results)(&s, r);
-  memory_free(r), memory_free(s.value);
+  memory_free(r), memory_free(s.value), memory_free(s.of_run);
   return status;
 }

@@ -104,9 +104,9 @@ static int parse_int(const struct option_row *row, long *value, const char *text
     if (x < (double)LONG_MIN || x > (double)LONG_MAX)
       return out_of_range(row, text, e); /* long may have 32 bits */
     n = (long)x;
-  } else if (errno == ERANGE || (long double)n < (long double)row->min ||
-             (long double)n > (long double)row->max)
-    return out_of_range(row, text, e); /* 2^53 + 1 is 2^53 as a double */
+  } else if (errno == ERANGE || (row->min > (double)LONG_MIN && n < (long)row->min) ||
+             (row->max < (double)LONG_MAX && n > (long)row->max))
+    return out_of_range(row, text, e); /* compared as whole numbers: as doubles 2^53 + 1 is 2^53 */
   *value = n;
   return STATUS_OK;
 }

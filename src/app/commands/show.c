@@ -558,9 +558,9 @@ static int show(void *request, struct error *error)
   struct options *r = request;
   struct runset set;
   if (check_options(r, error)) return error->status;
-  const int groups = r->form == FORM_GROUPS || r->form == FORM_SENSITIVITY;
   if (r->sensitivity && !r->chosen.selection.by) r->chosen.selection.by = "kind";
-  const unsigned flags = groups ? RUNSET_RECORDED | RUNSET_ONCE : 0;
+  const unsigned flags =
+    r->form == FORM_GROUPS || r->form == FORM_SENSITIVITY ? RUNSET_RECORDED | RUNSET_ONCE : 0;
   int status = runset_select(&set, selected_runs_open(&r->chosen), flags, error);
   if (status) return status;
   status = show_set(r, &set, error);
