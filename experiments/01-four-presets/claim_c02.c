@@ -12,6 +12,7 @@ const struct claim claim_c02 = {
             "override.match = update_rms\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
   .equal = EQUAL_RMS,
+  .tuned = "C-02b",
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

@@ -12,6 +12,7 @@ const struct claim claim_c32 = {
             "train.weight_decay = 0.1\n",
   .arm = {{"QK-Clip 10", "preset=muonclip qk_clip.tau=10"}, {"QuacK", "preset=muon_quack"}},
   .equal = EQUAL_RATE,
+  .tuned = "C-31",
   .metric = "val_loss:last3:mean",
   .contrast = CONTRAST_DIFFERENCE,
   .prediction = PREDICT_LESS,

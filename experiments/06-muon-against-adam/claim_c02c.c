@@ -11,6 +11,7 @@ const struct claim claim_c02c = {
             "override.match = update_spectral_norm\n",
   .arm = {{"Adam", "preset=adam"}, {"Muon", "preset=muon"}},
   .equal = EQUAL_NORM,
+  .tuned = "C-02b",
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
   .prediction = PREDICT_MORE,

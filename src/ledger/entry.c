@@ -75,9 +75,37 @@ static void reason_of_test(const struct entry *x, char out[512])
     snprintf(out, 512, "%s", more[j->verdict]);
 }
 
+/* Would the verdict be settled by the same runs if the best rates were known exactly? */
+static int is_open_by_rates(const struct entry *x)
+{
+  return x->claim->equal == EQUAL_TUNED && x->rates.optimum[0].n && x->judgement.verdict > VERDICT_REFUTED &&
+         x->judgement.verdict <= VERDICT_INCONCLUSIVE && x->rates.if_known <= VERDICT_REFUTED;
+}
+
+const char *entry_grid_rate(const struct entry *x, int arm, int k)
+{
+  return k == 1 ? x->rates.best[arm] : x->rates.beside[2 * arm + k / 2];
+}
+
+double entry_grid_loss(const struct entry *x, int arm, int k)
+{
+  double sum = 0;
+  for (int s = 0; s < TUNING_SEEDS; s++) sum += x->rates.loss[arm][k][s] / TUNING_SEEDS;
+  return sum;
+}
+
+const char *entry_rates_text(const struct entry *x, char out[64])
+{
+  const struct interval *o = x->rates.optimum;
+  *out = 0;
+  if (o[0].n) snprintf(out, 64, "%.3g and %.3g", o[0].mean, o[1].mean);
+  return out;
+}
+
 void entry_reason(const struct entry *x, char out[512])
 {
   const struct claim *c = x->claim;
+  char rates[64];
   const struct judgement *j = &x->judgement;
   if (c->withdrawn)
     snprintf(out, 512, "%s", c->withdrawn);
@@ -95,12 +123,12 @@ void entry_reason(const struct entry *x, char out[512])
              claim_metric(c, 0), x->arm[0].run[0].value.value);
   else if (j->verdict == VERDICT_OPEN)
     snprintf(out, 512, "it has not been run");
-  else if (x->rates.falls && x->rates.at_best <= VERDICT_REFUTED)
+  else if (c->equal == EQUAL_TUNED && !x->rates.optimum[0].n)
+    snprintf(out, 512, "an arm has no best rate with finite losses on both sides of it");
+  else if (is_open_by_rates(x))
     snprintf(out, 512,
-             "at the best rates (%s and %s) it %s, beside them, at %s of %.60s, it is %s: it does not stand",
-             x->rates.best[0], x->rates.best[1], x->rates.at_best == VERDICT_HOLDS ? "holds" : "is refuted",
-             x->rates.beside[x->rates.falls - 1], c->arm[(x->rates.falls - 1) / 2].name,
-             verdict_name(x->rates.judgement[x->rates.falls - 1].verdict));
+             "at exactly %s the verdict would be: %s; the uncertainty of these rates leaves it open",
+             entry_rates_text(x, rates), verdict_name(x->rates.if_known));
   else if (j->verdict == VERDICT_TRUE)
     snprintf(out, 512,
              "it follows from the algebra of the update, and is so in all %d pairs: a test of the program",
@@ -122,14 +150,10 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
 {
   const struct judgement *j = &x->judgement;
   int all = stage_seeds[STAGES - 1], n = j->effect.n;
-  const struct judgement *beside =
-    x->rates.falls && x->rates.at_best <= VERDICT_REFUTED ? &x->rates.judgement[x->rates.falls - 1] : NULL;
   if (j->verdict == VERDICT_NOTHING)
     buffer_add(b, x->uncontrolled ? "a regime in which this is seen" : "a regime in which the arms differ");
-  else if (beside && beside->pairs > n && beside->pairs < 1000)
-    buffer_add(b, "about %.0f seeds more beside the best rates", beside->pairs - n);
-  else if (beside)
-    buffer_add(b, "rates that are known better than by a factor of %.3g", TUNING_FACTOR);
+  else if (is_open_by_rates(x))
+    buffer_add(b, "rates chosen on more than %d seeds", TUNING_SEEDS);
   else if (j->verdict == VERDICT_FEW_SEEDS)
     buffer_add(b, "%d pairs more at least", stage_seeds[1] - n);
   else if (j->settled && x->claim->contrast == CONTRAST_SHARE && !isnan(j->p))
@@ -147,15 +171,11 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
 
 static void change_by_rate(const struct entry *x, struct buffer *b)
 {
-  const struct entry_rates *r = &x->rates;
+  char rates[64];
   if (x->claim->equal != EQUAL_TUNED)
     buffer_add(b, "; rates: this regime's alone was looked at");
-  else if (r->falls)
-    buffer_add(b, "; rates: best %s and %s; %s of %.60s, where it is %s", r->best[0], r->best[1],
-               r->beside[r->falls - 1], x->claim->arm[(r->falls - 1) / 2].name,
-               verdict_name(r->judgement[r->falls - 1].verdict));
-  else
-    buffer_add(b, "; rates: best %s and %s, and it stands beside them", r->best[0], r->best[1]);
+  else if (*entry_rates_text(x, rates))
+    buffer_add(b, "; rates: best %s", rates);
 }
 
 static int is_answer(enum verdict v)

@@ -1,6 +1,8 @@
 #include "ledger/judging.h"
 
+#include <gsl/gsl_sort.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -68,44 +70,71 @@ static int counts(const struct entry_run *run, enum contrast contrast)
          (contrast != CONTRAST_RATIO || v->value > 0);
 }
 
-/* The range of a run's value. A time that was not reached is at least the last step. For a share, a run counts 0 or
-   1. */
+/* The range of a run's value, of a ratio its logarithm. A time that was not reached is at least the last step. For a
+   share, a run counts 0 or 1. */
 static struct effect range_of(const struct entry_run *run, const struct claim *c)
 {
-  if (c->contrast == CONTRAST_SHARE)
-    return (struct effect){run->value.value > c->level, run->value.value > c->level};
-  return (struct effect){run->value.value, run->value.censored ? INFINITY : run->value.value};
+  struct effect e = {run->value.value, run->value.censored ? INFINITY : run->value.value};
+  if (c->contrast == CONTRAST_SHARE) e.low = e.high = run->value.value > c->level;
+  if (c->contrast == CONTRAST_RATIO) e.low = log(e.low), e.high = log(e.high);
+  return e;
 }
 
-static struct effect contrast_of(struct effect a, struct effect b, int ratio)
+static int is_fitted(const struct entry *x, int a) { return a < 2 && x->rates.optimum[a].n > 0; }
+
+/* Run i of compared arm a at rate k: 0 below the best rate, 1 at it, 2 above it. */
+static const struct entry_run *run_at(const struct entry *x, int a, int i, int k)
 {
-  if (ratio) a.low = log(a.low), a.high = log(a.high), b.low = log(b.low), b.high = log(b.high);
-  return (struct effect){b.low - a.high, b.high - a.low};
+  return k == 1 ? &x->arm[a].run[i] : &x->rates.arm[2 * a + k / 2].run[i];
 }
 
-/* Effects of the seeds that count, of a ratio its logarithms; returns how many. */
+/* The range of seed i's value at a point between the three rates. */
+static struct effect range_at(const struct entry *x, int a, int i, double at)
+{
+  double weight[OPTIMUM_RATES];
+  struct effect sum = {0, 0};
+  if (!is_fitted(x, a)) return range_of(&x->arm[a].run[i], x->claim);
+  optimum_weights(at, weight);
+  for (int k = 0; k < OPTIMUM_RATES; k++) {
+    struct effect e = range_of(run_at(x, a, i, k), x->claim);
+    if (weight[k] != 0) {
+      sum.low += weight[k] * (weight[k] > 0 ? e.low : e.high);
+      sum.high += weight[k] * (weight[k] > 0 ? e.high : e.low);
+    }
+  }
+  return sum;
+}
+
 struct left {                  /* seeds that are left out or flagged */
   int diverged, out, blown_up; /* blown_up: these seeds count */
 };
-static int find_effects(const struct claim *c, const struct entry_arm *a, const struct entry_arm *b,
-                        struct effect *effect, struct left *left)
+
+/* Does seed i count? All runs of the compared arms that are needed must have a value. */
+static int seed_counts(const struct entry *x, int i, struct left *left)
 {
-  int n = 0, ratio = c->contrast == CONTRAST_RATIO;
-  const struct effect level = {c->level, c->level};
-  *left = (struct left){0};
-  for (int i = 0; i < a->runs; i++) {
-    const struct entry_run *first = &a->run[i], *second = b ? &b->run[i] : NULL;
-    if (first->fate == SWEEP_DIVERGED || (second && second->fate == SWEEP_DIVERGED)) {
-      left->diverged++;
-    } else if (!counts(first, c->contrast) || (second && !counts(second, c->contrast))) {
-      left->out++;
-    } else {
-      left->blown_up += first->blew_up || (second && second->blew_up);
-      effect[n++] =
-        contrast_of(second ? range_of(first, c) : level, range_of(second ? second : first, c), ratio);
+  int diverged = 0, out = 0, blown_up = 0;
+  for (int a = 0; a < claim_compared(x->claim); a++)
+    for (int k = is_fitted(x, a) ? 0 : 1; k <= (is_fitted(x, a) ? 2 : 1); k++) {
+      const struct entry_run *run = run_at(x, a, i, k);
+      diverged |= run->fate == SWEEP_DIVERGED;
+      out |= !counts(run, x->claim->contrast);
+      blown_up |= run->blew_up;
     }
-  }
-  return n;
+  left->diverged += diverged;
+  left->out += out && !diverged;
+  left->blown_up += blown_up && !out && !diverged;
+  return !out && !diverged;
+}
+
+/* The effect of seed i with the rates at these points. */
+static struct effect effect_at(const struct entry *x, int i, const double at[2])
+{
+  const struct claim *c = x->claim;
+  int ratio = c->contrast == CONTRAST_RATIO;
+  struct effect level = {ratio ? log(c->level) : c->level, ratio ? log(c->level) : c->level};
+  struct effect a = claim_compared(c) > 1 ? range_at(x, 0, i, at[0]) : level,
+                b = claim_compared(c) > 1 ? range_at(x, 1, i, at[1]) : range_at(x, 0, i, at[0]);
+  return (struct effect){b.low - a.high, b.high - a.low};
 }
 
 /* Two arms with bitwise equal final losses are the same training: a clip that never acted, an option that is not used.
@@ -158,15 +187,21 @@ static int find_unmet_control(struct entry *x)
   return unmet;
 }
 
-static void summarise(struct entry *x)
+/* The median of each arm, of a tuned one at its optimum. */
+static void summarise(struct entry *x, const double at[2])
 {
   for (int a = 0; a < claim_arms(x->claim); a++) {
     struct entry_arm *arm = &x->arm[a];
     double *value = memory_new((size_t)arm->runs + 1, sizeof *value);
     int n = 0;
-    for (int i = 0; i < arm->runs; i++)
-      if (counts(&arm->run[i], x->claim->contrast) && !arm->run[i].value.censored)
-        value[n++] = arm->run[i].value.value;
+    for (int i = 0; i < arm->runs; i++) {
+      int known = counts(&arm->run[i], x->claim->contrast) && !arm->run[i].value.censored;
+      for (int k = 0; is_fitted(x, a) && k < OPTIMUM_RATES; k += 2)
+        known &= counts(run_at(x, a, i, k), x->claim->contrast) && !run_at(x, a, i, k)->value.censored;
+      if (!known) continue;
+      double own = arm->run[i].value.value, fitted = range_at(x, a, i, a < 2 ? at[a] : 0).low;
+      value[n++] = !is_fitted(x, a) ? own : x->claim->contrast == CONTRAST_RATIO ? exp(fitted) : fitted;
+    }
     struct median m = median_of(value, n);
     arm->mean = (struct interval){n, m.middle, m.low, m.high};
     memory_free(value);
@@ -185,64 +220,94 @@ static int may_stop(const struct ledger *l, int stage)
   return l->stages < STAGES || stage_seeds[stage] >= 12;
 }
 
-static struct judgement judge_arms(const struct claim *c, const struct entry_arm *a,
-                                   const struct entry_arm *b, int stage, int last, struct left *left)
+/* Points between the rates of the grid, in its steps: of both compared arms, at the optimum and in each resample of the
+   seeds that chose it. */
+struct points {
+  double at[1 + OPTIMUM_RESAMPLES][2];
+  int resamples; /* 0: the arms are not tuned */
+};
+
+static double rate_at(const struct entry_rates *r, int a, double at)
 {
-  struct effect *effect = memory_new((size_t)a->runs + 1, sizeof *effect);
+  return strtod(r->best[a], NULL) * pow(TUNING_FACTOR, at);
+}
+
+static void find_points(struct entry *x, struct points *p)
+{
+  double at[2][1 + OPTIMUM_RESAMPLES];
+  struct entry_rates *r = &x->rates;
+  *p = (struct points){0};
+  int fitted = x->claim->equal == EQUAL_TUNED;
+  for (int a = 0; a < 2; a++) r->optimum[a] = (struct interval){0, NAN, NAN, NAN};
+  for (int a = 0; a < 2 && fitted; a++)
+    fitted = *r->beside[2 * a] && *r->beside[2 * a + 1] && optimum_resample(*r->loss[a], TUNING_SEEDS, at[a]);
+  for (int a = 0; a < 2 && fitted; a++) {
+    for (int i = 0; i <= OPTIMUM_RESAMPLES; i++) p->at[i][a] = at[a][i];
+    int beyond = (int)(optimum_tail(TUNING_SEEDS) * OPTIMUM_RESAMPLES);
+    gsl_sort(at[a] + 1, 1, OPTIMUM_RESAMPLES);
+    r->optimum[a] = (struct interval){TUNING_SEEDS, rate_at(r, a, at[a][0]), rate_at(r, a, at[a][1 + beyond]),
+                                      rate_at(r, a, at[a][OPTIMUM_RESAMPLES - beyond])};
+  }
+  p->resamples = fitted ? OPTIMUM_RESAMPLES : 0;
+}
+
+/* Judge the effects of the seeds that count; `exactly`: as if the optimum were known exactly. */
+static struct judgement judge_arms(const struct entry *x, const struct points *p, int exactly, int stage,
+                                   int last, struct left *left)
+{
+  const struct claim *c = x->claim;
+  int runs = x->arm->runs, rows = exactly ? 1 : 1 + p->resamples, n = 0;
+  struct effect *effect = memory_new((size_t)rows * (size_t)runs + 1, sizeof *effect);
+  int *seed = memory_new((size_t)runs + 1, sizeof *seed);
   double matters = c->contrast == CONTRAST_RATIO ? fabs(log(c->matters)) : c->matters;
-  int n = find_effects(c, a, b, effect, left);
-  struct judgement j = c->identity ? judge_identity(effect, n, c->prediction, matters)
-                       : c->contrast == CONTRAST_SHARE
-                         ? judge_shares(effect, n, c->prediction, matters, stage, last)
-                         : judge(effect, n, c->prediction, matters, stage, last);
+  *left = (struct left){0};
+  for (int i = 0; i < runs; i++)
+    if (seed_counts(x, i, left)) seed[n++] = i;
+  for (int r = 0; r < rows; r++)
+    for (int i = 0; i < n; i++) effect[r * n + i] = effect_at(x, seed[i], p->at[r]);
+  struct judgement j =
+    c->identity ? judge_identity(effect, n, c->prediction, matters)
+    : c->contrast == CONTRAST_SHARE
+      ? judge_shares(effect, n, c->prediction, matters, stage, last)
+      : judge_resampled(effect, n, rows - 1, optimum_tail(TUNING_SEEDS), c->prediction, matters, stage, last);
+  memory_free(seed);
   memory_free(effect);
   return j;
 }
 
-/* Does the verdict also hold at the neighboring rates? Rates at which too many runs are lost are ignored. */
-static int judge_neighbours(struct entry *x, int stage, int last, struct error *error)
+static int read_arms(struct entry *x, struct error *error)
 {
-  struct entry_rates *r = &x->rates;
-  struct judgement *j = &x->judgement;
-  struct left left;
   int status = STATUS_OK;
-  r->at_best = j->verdict, r->falls = 0;
-  for (int n = 0; n < NEIGHBOURS && !status; n++) {
-    if (!r->arm[n].runs) continue;
-    status = read_arm(x->claim, n / 2, &r->arm[n], error);
-    r->judgement[n] = judge_arms(x->claim, n < 2 ? &r->arm[n] : &x->arm[0], n < 2 ? &x->arm[1] : &r->arm[n],
-                                 stage, last, &left);
-    enum verdict beside = r->judgement[n].verdict;
-    if (beside != VERDICT_FEW_SEEDS && beside != j->verdict && !r->falls) r->falls = n + 1;
-  }
-  if (r->falls && (j->verdict == VERDICT_HOLDS || j->verdict == VERDICT_REFUTED))
-    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN, j->settled = last;
-  return status;
+  for (int a = 0; a < claim_arms(x->claim) && !status; a++) status = read_arm(x->claim, a, &x->arm[a], error);
+  for (int n = 0; n < NEIGHBOURS && !status; n++)
+    if (x->rates.arm[n].runs) status = read_arm(x->claim, n / 2, &x->rates.arm[n], error);
+  return status ? error_prefix(error, "%s", x->claim->id) : status;
 }
 
 static int judge_entry(const struct ledger *l, struct entry *x, int stage, struct error *error)
 {
   const struct claim *c = x->claim;
-  int status = STATUS_OK, last = is_last(l, c, stage);
-  for (int a = 0; a < claim_arms(c) && !status; a++) status = read_arm(c, a, &x->arm[a], error);
-  if (status) return error_prefix(error, "%s", c->id);
+  int last = is_last(l, c, stage);
+  if (read_arms(x, error)) return error->status;
   struct judgement *j = &x->judgement;
   struct left left;
-  summarise(x);
+  struct points *points = memory_new(1, sizeof *points);
+  find_points(x, points);
+  summarise(x, *points->at);
   x->stage = stage + 1;
-  *j = judge_arms(c, &x->arm[0], claim_compared(c) > 1 ? &x->arm[1] : NULL, stage, last, &left);
+  x->rates.if_known = judge_arms(x, points, 1, stage, last, &left).verdict;
+  *j = judge_arms(x, points, 0, stage, last, &left);
+  memory_free(points);
   x->diverged = left.diverged, x->left_out = left.out, x->blown_up = left.blown_up;
-  if (c->equal == EQUAL_TUNED) status = judge_neighbours(x, stage, last, error);
   if (!c->identity && !may_stop(l, stage)) j->settled = last;
   x->idle = !c->identity && is_idle(x);
   x->silent = !c->identity && !x->idle && is_silent(x);
   x->uncontrolled = !c->identity && !x->idle && !x->silent ? find_unmet_control(x) : 0;
   if (x->silent || x->uncontrolled) j->settled = last; /* further seeds may change this */
   if (x->idle || x->silent || x->uncontrolled) j->verdict = VERDICT_NOTHING, j->p = NAN;
-  if (c->equal == EQUAL_TUNED && !(*x->rates.best[0] && *x->rates.best[1]))
-    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN; /* `failed` has the reason */
+  if (c->equal == EQUAL_TUNED && !x->rates.optimum[0].n) j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN;
   if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;
-  return status;
+  return STATUS_OK;
 }
 
 /* The verdict of a claim without runs. */

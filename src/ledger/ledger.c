@@ -192,7 +192,7 @@ static int add_tuned(const struct ledger *l, struct tuning *t, struct entry *x, 
   return status;
 }
 
-static void keep_rates(struct entry *x, const struct tuning_arm *arm, int a)
+static void keep_rates(struct entry *x, const struct tuning *t, const struct tuning_arm *arm, int a)
 {
   x->rates.end[a] = arm->end;
   if (arm->best < 0) {
@@ -200,9 +200,11 @@ static void keep_rates(struct entry *x, const struct tuning_arm *arm, int a)
     return;
   }
   snprintf(x->rates.best[a], 32, "%s", arm->point[arm->best].text[0]);
-  for (int side = 0; side < 2; side++) {
-    const struct tuning_point *p = tuning_beside(arm, 0, side ? 1 : -1);
-    snprintf(x->rates.beside[2 * a + side], 32, "%s", p ? p->text[0] : "");
+  for (int step = -1; step <= 1; step++) {
+    const struct tuning_point *p = tuning_beside(arm, 0, step);
+    if (step) snprintf(x->rates.beside[2 * a + (step > 0)], 32, "%s", p ? p->text[0] : "");
+    for (int s = 0; s < TUNING_SEEDS; s++)
+      x->rates.loss[a][step + 1][s] = p ? tuning_worth(t, &p->run[s]) : INFINITY;
   }
 }
 
@@ -240,7 +242,7 @@ static int tune_rates(struct ledger *l, struct error *error)
   if (!status && t.arms) status = tuning_run(&t, error);
   for (int i = 0; i < l->entries && !status; i++)
     for (int a = 0; is_tuned(&l->entry[i]) && a < claim_compared(l->entry[i].claim); a++)
-      keep_rates(&l->entry[i], &t.arm[arm++], a);
+      keep_rates(&l->entry[i], &t, &t.arm[arm++], a);
   tuning_free(&t);
   return status;
 }

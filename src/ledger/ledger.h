@@ -5,6 +5,7 @@
 #define MAXLOGIT_LEDGER_LEDGER_H
 #include "ledger/claim.h"
 #include "base/text.h"
+#include "ledger/optimum.h"
 #include "ledger/stages.h"
 #include "ledger/tuning.h"
 #include "run/sweep.h"
@@ -25,16 +26,17 @@ struct entry_arm {
   struct interval mean; /* median of the runs that count, and its 95 % interval; none for fewer than six */
   char unit[32];
 };
-/* Rates of a claim with tuned arms. Its verdict must also hold at the rates next to the best. */
+/* Rates of a claim with tuned arms. It is judged at the optimum between the rates of the grid (optimum.h), and its
+   interval contains the uncertainty of that choice. */
 enum { NEIGHBOURS = 4 }; /* one step below and above the best rate of the first arm, then of the second */
 struct entry_rates {
-  char best[2][32], beside[NEIGHBOURS][32]; /* best "": not tuned yet; beside "": no such rate */
-  int kept;                                 /* taken from the stored rates (tuned_rates.h) */
+  char best[2][32], beside[NEIGHBOURS][32];    /* best "": not tuned yet; beside "": no such rate */
+  double loss[2][OPTIMUM_RATES][TUNING_SEEDS]; /* that chose it: below, at and above the best */
+  int kept;                                    /* taken from the stored rates (tuned_rates.h) */
   enum tuning_end end[2];
   struct entry_arm arm[NEIGHBOURS];
-  struct judgement judgement[NEIGHBOURS]; /* of this arm with the other at its best rate */
-  enum verdict at_best;                   /* before the neighbors were judged */
-  int falls;                              /* 1 + the first neighbor with another verdict; 0: none */
+  struct interval optimum[2]; /* a rate; n: seeds that chose it, 0: none was found */
+  enum verdict if_known;      /* the verdict if the optimum were known exactly */
 };
 struct finding {
   enum verdict verdict;
@@ -122,6 +124,11 @@ void ledger_settings(const struct ledger *, struct buffer *);
 int ledger_asks_first(const struct ledger *, int i);
 /* Wall time of the runs of entry i that no earlier entry has. */
 double entry_seconds(const struct ledger *, int i);
+/* The rates of a tuned arm's grid, from 0 (below the best; "": none) to 2, and the mean of the losses there. */
+const char *entry_grid_rate(const struct entry *, int arm, int k);
+double entry_grid_loss(const struct entry *, int arm, int k);
+/* "0.0061 and 0.0094": the optimal rates of tuned arms; "" without them. */
+const char *entry_rates_text(const struct entry *, char out[64]);
 /* The reason for a verdict, in a few words; and the change that would decide it: more seeds, another rate or width. */
 void entry_reason(const struct entry *, char out[512]);
 void entry_change(const struct entry *, char out[512]);

@@ -39,12 +39,26 @@ const char *print_interval(const struct interval *i, char out[128])
 
 /* --- a table -------------------------------------------------------------------------------------------- */
 
-/* "holds (lr 0.03)", the earlier claim with the same comparison, and the verdict before a change. */
-static void add_verdict(struct buffer *b, const struct entry *x)
+/* The entry of the same question with tuned arms; NULL if there is none, or if it is not listed. */
+static const struct entry *tuned_twin(const struct ledger *l, const struct entry *x)
+{
+  for (int i = 0; x->claim->tuned && i < l->entries; i++)
+    if (!strcmp(l->entry[i].claim->id, x->claim->tuned)) return &l->entry[i];
+  return NULL;
+}
+
+/* "holds (lr 0.03; tuned, C-02b: inconclusive)", the earlier claim with the same comparison, and the verdict before a
+   change. */
+static void add_verdict(struct buffer *b, const struct ledger *l, const struct entry *x)
 {
   char rates[32];
+  const struct entry *twin = tuned_twin(l, x);
   buffer_add(b, "%s", verdict_name(x->judgement.verdict));
-  if (claim_compared(x->claim) && *claim_rates(x->claim, rates)) buffer_add(b, " (%s)", rates);
+  if (claim_compared(x->claim) && *claim_rates(x->claim, rates)) {
+    buffer_add(b, " (%s", rates);
+    if (twin) buffer_add(b, "; tuned, %s: %s", twin->claim->id, verdict_name(twin->judgement.verdict));
+    buffer_add(b, ")");
+  }
   if (x->same_as) buffer_add(b, " (counted as %s)", x->same_as->id);
   if (*x->former.verdict) buffer_add(b, " (changed after the fact; was: %s)", x->former.verdict);
 }
@@ -119,27 +133,24 @@ static json_t *former_json(const struct former *f)
                    json_text(f->made_by));
 }
 
-/* The rates of tuned arms, and the verdicts at neighboring rates; null if nothing is tuned. */
+/* The rates of tuned arms, with the losses that chose them; null if nothing is tuned. */
 static json_t *rates_json(const struct entry *x)
 {
   const struct entry_rates *r = &x->rates;
   if (!*r->best[0]) return json_null();
-  json_t *arms = json_array(), *beside = json_array();
-  for (int a = 0; a < claim_compared(x->claim); a++)
+  json_t *arms = json_array();
+  for (int a = 0; a < claim_compared(x->claim); a++) {
+    json_t *grid = json_array();
+    for (int k = 0; k < OPTIMUM_RATES; k++)
+      json_array_append_new(grid, json_pack("{s:o, s:o}", "train.lr", json_text(entry_grid_rate(x, a, k)),
+                                            "loss", number_json(entry_grid_loss(x, a, k))));
     json_array_append_new(arms,
-                          json_pack("{s:o, s:o, s:s}", "arm", json_text(x->claim->arm[a].name), "train.lr",
-                                    json_text(r->best[a]), "end", tuning_end_text(r->end[a])));
-  for (int n = 0; n < NEIGHBOURS; n++) {
-    const struct judgement *j = &r->judgement[n];
-    double effect = x->claim->contrast == CONTRAST_RATIO ? exp(j->effect.mean) : j->effect.mean;
-    if (*r->beside[n])
-      json_array_append_new(beside, json_pack("{s:o, s:o, s:s, s:i, s:o}", "arm",
-                                              json_text(x->claim->arm[n / 2].name), "train.lr",
-                                              json_text(r->beside[n]), "verdict", verdict_name(j->verdict),
-                                              "n", j->effect.n, "effect", number_json(effect)));
+                          json_pack("{s:o, s:o, s:s, s:o, s:o}", "arm", json_text(x->claim->arm[a].name),
+                                    "train.lr", json_text(r->best[a]), "end", tuning_end_text(r->end[a]),
+                                    "grid", grid, "optimum", interval_json(&r->optimum[a])));
   }
-  return json_pack("{s:o, s:o, s:s, s:s}", "best", arms, "beside", beside, "verdict_at_best",
-                   verdict_name(r->at_best), "chosen", r->kept ? "before" : "here");
+  return json_pack("{s:o, s:s, s:s}", "best", arms, "verdict_if_known", verdict_name(r->if_known), "chosen",
+                   r->kept ? "before" : "here");
 }
 
 static json_t *replicas_json(const struct entry *x)
@@ -227,7 +238,7 @@ void print_arms(struct buffer *b, const struct entry *x)
     const char *rate = a < 2 ? x->rates.best[a] : "";
     const char *start = x->claim->arm[a].start;
     buffer_add(b, "| %s | `%s`%s%s", x->claim->arm[a].name,
-               x->claim->arm[a].set ? x->claim->arm[a].set : "the regime", *rate ? ", tuned: train.lr=" : "",
+               x->claim->arm[a].set ? x->claim->arm[a].set : "the regime", *rate ? ", runs at train.lr=" : "",
                rate);
     if (start) buffer_add(b, ", from `%s`", start);
     buffer_add(b, " | %d | %s | ", arm->mean.n, print_interval(&arm->mean, mean));
@@ -270,9 +281,10 @@ static void add_regime(struct buffer *b, const struct entry *x)
                {"train.steps", "", " steps"}};
   const struct claim *c = x->claim;
   int is_tuned = c->equal == EQUAL_TUNED, length;
+  char rates[64];
   const char *before = ": ";
   buffer_add(b, is_tuned ? "%s" : "equal %s", equal_name(c->equal));
-  if (is_tuned && *x->rates.best[0]) buffer_add(b, " (%s and %s)", x->rates.best[0], x->rates.best[1]);
+  if (is_tuned && *entry_rates_text(x, rates)) buffer_add(b, " (%s)", rates);
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const char *value = claim_regime_value(c, words[i].key, &length);
     if (!length || (is_tuned && !strcmp(words[i].key, "train.lr"))) continue;
@@ -282,14 +294,14 @@ static void add_regime(struct buffer *b, const struct entry *x)
 }
 
 /* A row of the table of an experiment. */
-static void add_line(struct buffer *b, const struct entry *x)
+static void add_line(struct buffer *b, const struct ledger *l, const struct entry *x)
 {
   const struct claim *c = x->claim;
   char reason[512], effect[128], contrast[128];
   struct interval e = entry_effect(x);
   entry_reason(x, reason);
   buffer_add(b, "| %s: %s | **", c->id, c->sentence);
-  add_verdict(b, x);
+  add_verdict(b, l, x);
   buffer_add(b, "**: %s | ", reason);
   if (claim_compared(c)) {
     add_regime(b, x);
@@ -298,6 +310,20 @@ static void add_line(struct buffer *b, const struct entry *x)
   } else
     buffer_add(b, "| | |");
   buffer_add(b, " %s |\n", c->source);
+}
+
+/* The grid of each tuned arm with its losses, and the optimum between. */
+static void add_rates(struct buffer *b, const struct entry *x)
+{
+  char number[2][128];
+  for (int a = 0; a < claim_compared(x->claim) && *x->rates.best[a]; a++) {
+    buffer_add(b, "- Rates of %s:", x->claim->arm[a].name);
+    for (int k = 0; k < OPTIMUM_RATES; k++)
+      if (*entry_grid_rate(x, a, k))
+        buffer_add(b, " %s (loss %.4f),", entry_grid_rate(x, a, k), entry_grid_loss(x, a, k));
+    buffer_add(b, " best %s.\n",
+               x->rates.optimum[a].n ? print_interval(&x->rates.optimum[a], number[0]) : x->rates.best[a]);
+  }
 }
 
 /* The folded details of a claim: prediction, settings, command, hash and runs. */
@@ -313,7 +339,8 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
     buffer_add(b, "\n</details>\n\n");
     return;
   }
-  buffer_add(b, "- Predicted, at equal %s: %s.\n", equal_name(c->equal),
+  buffer_add(b, "- Predicted, at %s%s: %s.\n", c->equal == EQUAL_TUNED ? "best rates" : "equal ",
+             c->equal == EQUAL_TUNED ? "" : equal_name(c->equal),
              prediction_text(c, predicted, sizeof predicted));
   if (c->refute) buffer_add(b, "- Refuted by: %s\n", c->refute);
   buffer_add(b, "- Found: %s%s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
@@ -331,6 +358,7 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
   if (x->blown_up)
     buffer_add(b, "- Counted all the same: %d seed%s with a run that blew up.\n", x->blown_up,
                text_s(x->blown_up));
+  add_rates(b, x);
   buffer_add(b, "- Metric: `%s`.", c->metric);
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) buffer_add(b, " %s: `%s`.", c->arm[a].name, c->arm[a].metric);
@@ -413,7 +441,7 @@ static int tell_readme(const struct ledger *l, const struct other_ledger *beside
              "Effects are medians over pairs of equal seed. Settings that a regime does not name have their "
              "default.\n\n| claim | verdict | regime | effect | n | source |\n|---|---|---|---|---|---|\n");
   for (int i = 0; i < l->entries; i++)
-    if (!strcmp(l->entry[i].question, question)) add_line(&block.text, &l->entry[i]);
+    if (!strcmp(l->entry[i].question, question)) add_line(&block.text, l, &l->entry[i]);
   buffer_add(&block.text, "\n");
   for (int i = 0; i < l->entries; i++)
     if (!strcmp(l->entry[i].question, question)) add_details(&block.text, &l->entry[i], beside);
@@ -448,7 +476,7 @@ static int tell_overview(const struct ledger *l, const struct other_ledger *besi
     const struct entry *x = &l->entry[i];
     struct interval e = entry_effect(x);
     buffer_add(b, "| [%s](%s) | %s | ", x->claim->id, x->question, x->claim->sentence);
-    add_verdict(b, x);
+    add_verdict(b, l, x);
     if (claim_compared(x->claim)) {
       buffer_add(b, " | ");
       add_regime(b, x);

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/optimum.h"
 #include "ledger/stages.h"
 #include "ledger/tuning.h"
 
@@ -19,8 +20,11 @@ void registry_hash(const struct claim *c, char out[16])
   for (int a = 0; c->start && c->arm[a].name; a++)
     buffer_add(&b, "from %s\n", c->arm[a].start ? c->arm[a].start : "-");
   if (c->equal == EQUAL_TUNED)
-    buffer_add(&b, "tuned by %s over train.lr, %d values a factor %g apart, at most %d, seeds %d from %d\n",
-               TUNING_METRIC, TUNING_START, TUNING_FACTOR, TUNING_MOST, TUNING_SEEDS, TUNING_SEED);
+    buffer_add(&b,
+               "tuned by %s over train.lr, %d values a factor %g apart, at most %d, seeds %d from %d\n"
+               "judged at the lowest point of a parabola, %d resamples\n",
+               TUNING_METRIC, TUNING_START, TUNING_FACTOR, TUNING_MOST, TUNING_SEEDS, TUNING_SEED,
+               OPTIMUM_RESAMPLES);
   buffer_add(&b, "contrast %d level %g prediction %d matters %g identity %d scale %d\n", (int)c->contrast,
              c->level, (int)c->prediction, c->matters, c->identity, c->scale != NULL);
   for (int k = 0; k < CLAIM_CONTROLS && c->control[k].metric; k++)

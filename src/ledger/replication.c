@@ -37,14 +37,14 @@ static void add_effect(struct buffer *b, const struct interval *e)
 static void add_row(struct buffer *b, const struct standing *s, const struct entry *x, int is_overview)
 {
   const json_t *other = other_of(s, x);
-  const struct entry_rates *r = &x->rates;
+  char rates[64];
   struct interval here = entry_effect(x), there = entry_interval(other, "effect");
   if (is_overview)
     buffer_add(b, "| [%s](%s) |", x->claim->id, x->question);
   else
     buffer_add(b, "| %s |", x->claim->id);
   buffer_add(b, " %s | %s", x->claim->sentence, equal_name(x->claim->equal));
-  if (*r->best[0] && *r->best[1]) buffer_add(b, ": %s, %s", r->best[0], r->best[1]);
+  if (*entry_rates_text(x, rates)) buffer_add(b, ": %s", rates);
   buffer_add(b, " | %s |", entry_text(other, "verdict"));
   add_effect(b, &there);
   buffer_add(b, " %s |", verdict_name(x->judgement.verdict));

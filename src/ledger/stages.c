@@ -32,24 +32,40 @@ const char *verdict_name(enum verdict v)
 
 /* --- the median and its interval ------------------------------------------------------------------------ */
 
-struct sample { /* effects, with the sign of the prediction made positive */
-  double *low, *high;
-  int n, rank; /* rank of the interval's edges, from 1; 0: there is none */
+struct sample {       /* effects, with the sign of the prediction made positive */
+  double *low, *high; /* [rows][n], each row sorted */
+  int n, rows, rank;  /* rank of the interval's edges, from 1; 0: there is none */
+  double tail;        /* of the rows after the first */
   int shares, more,
     fewer; /* the effect is a difference of shares; pairs with an effect above zero, below it */
 };
 
-static struct sample sample_of(const struct effect *x, int n, int turned)
+static struct sample sample_of(const struct effect *x, int n, int rows, int turned)
 {
-  struct sample s = {.low = memory_new(2 * (size_t)n + 1, sizeof *s.low), .n = n};
-  s.high = s.low + n;
-  for (int i = 0; i < n; i++) {
+  struct sample s = {
+    .low = memory_new(2 * (size_t)rows * (size_t)n + 1, sizeof *s.low), .n = n, .rows = rows};
+  s.high = s.low + rows * n;
+  for (int i = 0; i < rows * n; i++) {
     s.low[i] = turned ? -x[i].high : x[i].low;
     s.high[i] = turned ? -x[i].low : x[i].high;
   }
-  gsl_sort(s.low, 1, (size_t)n);
-  gsl_sort(s.high, 1, (size_t)n);
+  for (int r = 0; r < rows; r++) {
+    gsl_sort(s.low + r * n, 1, (size_t)n);
+    gsl_sort(s.high + r * n, 1, (size_t)n);
+  }
   return s;
+}
+
+/* The value of `row` that only the share `tail` of the rows after the first exceeds; of a single row its own. */
+static double upper_of(const struct sample *s, double (*row)(const struct sample *, int, double), double x)
+{
+  int first = s->rows > 1, count = s->rows - first;
+  double *value = memory_new((size_t)count, sizeof *value);
+  for (int r = 0; r < count; r++) value[r] = row(s, first + r, x);
+  gsl_sort(value, 1, (size_t)count);
+  double upper = value[count - 1 - (int)(s->tail * count)];
+  memory_free(value);
+  return upper;
 }
 
 /* The mean of the medians of the lower and upper bounds of the effects. */
@@ -61,24 +77,34 @@ static double middle_of(const struct sample *s)
   return isinf(low) ? high : isinf(high) ? low : (low + high) / 2;
 }
 
+static double turned_low(const struct sample *s, int row, double rank)
+{
+  return -s->low[row * s->n + (int)rank - 1];
+}
+
+static double high_at(const struct sample *s, int row, double rank)
+{
+  return s->high[row * s->n + s->n - (int)rank];
+}
+
 static struct interval interval_between(const struct sample *s, int rank)
 {
   struct interval i = {s->n, middle_of(s), NAN, NAN};
-  if (rank) i.lo = s->low[rank - 1], i.hi = s->high[s->n - rank];
+  if (rank) i.lo = -upper_of(s, turned_low, rank), i.hi = upper_of(s, high_at, rank);
   return i;
 }
 
-static int not_above(const struct sample *s, double bound)
+static double not_above(const struct sample *s, int row, double bound)
 {
   int n = 0;
-  while (n < s->n && s->low[n] <= bound) n++;
+  while (n < s->n && s->low[row * s->n + n] <= bound) n++;
   return n;
 }
 
-static int not_below(const struct sample *s, double bound)
+static double not_below(const struct sample *s, int row, double bound)
 {
   int n = 0;
-  while (n < s->n && s->high[s->n - 1 - n] >= bound) n++;
+  while (n < s->n && s->high[row * s->n + s->n - 1 - n] >= bound) n++;
   return n;
 }
 
@@ -122,7 +148,8 @@ static void settle(struct judgement *j, const struct sample *s, enum verdict ver
     if (!isnan(below)) error = fmax(error, share_error(s->fewer, s->more, s->n, -below));
     j->p = fmin(1, LOOKS * 2 * error);
   } else {
-    int wrong = max_int(isnan(above) ? 0 : not_above(s, above), isnan(below) ? 0 : not_below(s, below));
+    int wrong = max_int(isnan(above) ? 0 : (int)upper_of(s, not_above, above),
+                        isnan(below) ? 0 : (int)upper_of(s, not_below, below));
     j->p = fmin(1, LOOKS * 2 * sign_tail(s->n, wrong));
     j->spare = s->rank - 1 - wrong;
   }
@@ -204,9 +231,16 @@ static void judge_interval(struct judgement *j, const struct sample *s, enum pre
 struct judgement judge(const struct effect *x, int n, enum prediction prediction, double matters, int stage,
                        int last)
 {
+  return judge_resampled(x, n, 0, 0, prediction, matters, stage, last);
+}
+
+struct judgement judge_resampled(const struct effect *x, int n, int resamples, double tail,
+                                 enum prediction prediction, double matters, int stage, int last)
+{
   struct judgement j = {VERDICT_FEW_SEEDS, last, {n, NAN, NAN, NAN}, NAN, NAN, 0};
-  if (n < 1 || has_nan(x, n)) return j;
-  struct sample s = sample_of(x, n, is_turned(prediction));
+  if (n < 1 || has_nan(x, (1 + resamples) * n)) return j;
+  struct sample s = sample_of(x, n, 1 + resamples, is_turned(prediction));
+  s.tail = tail;
   s.rank = sign_rank_of(n, stage_error(stage));
   j.effect = interval_between(&s, s.rank);
   if (s.rank) judge_interval(&j, &s, prediction, matters);
@@ -239,7 +273,7 @@ struct judgement judge_identity(const struct effect *x, int n, enum prediction p
 {
   struct judgement j = {VERDICT_FEW_SEEDS, 1, {n, NAN, NAN, NAN}, NAN, NAN, 0};
   if (n < 1) return j;
-  struct sample s = sample_of(x, n, is_turned(prediction));
+  struct sample s = sample_of(x, n, 1, is_turned(prediction));
   j.effect = interval_between(&s, 1);
   int above = j.effect.lo > matters, below = j.effect.hi < matters;
   int is_so = prediction == PREDICT_SAME                                 ? below && j.effect.lo > -matters

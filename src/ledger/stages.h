@@ -58,6 +58,11 @@ struct judgement {
 /* Judge n effects (differences, or logarithms of ratios) against a prediction with a margin `matters` > 0 in the same
    units, at a stage from 0; `last`: this is the last stage. If an effect is NaN, the verdict is `few seeds`. */
 struct judgement judge(const struct effect *, int n, enum prediction, double matters, int stage, int last);
+/* The same at rates that are known only within an uncertainty: effects [1 + resamples][n], the first row at the best
+   estimate of the rates. The share `tail` of the resamples may lie beyond either edge of the interval, and the p value
+   is that of the same share. */
+struct judgement judge_resampled(const struct effect *, int n, int resamples, double tail, enum prediction,
+                                 double matters, int stage, int last);
 /* The same for shares of runs: an effect is 1 if only the second run of a pair shows the event, -1 if only the first
    does, else 0. Each share has the limit of Clopper and Pearson (Biometrika 26, 1934) at half the error, so that their
    difference misses with at most the whole error. */

@@ -211,8 +211,8 @@ static int plan_round(void *context, struct run_batch *r, int again, struct erro
 static int is_better(const struct tuning *t, double a, double b) { return t->maximise ? a > b : a < b; }
 static double worst(const struct tuning *t) { return t->maximise ? -INFINITY : INFINITY; }
 
-/* The score of one run: a time that was not reached counts as infinite. */
-static double worth(const struct tuning *t, const struct tuning_run *run)
+/* A time that was not reached counts as infinite. */
+double tuning_worth(const struct tuning *t, const struct tuning_run *run)
 {
   const struct measured *v = &run->value;
   if (run->fate != SWEEP_FINISHED || !v->has || isnan(v->value)) return worst(t);
@@ -224,7 +224,7 @@ static double score_of(const struct tuning *t, const struct tuning_point *p, con
   double sum = 0;
   for (long i = 0; i < t->seeds; i++) {
     uint64_t s = draw ? draw_below(*draw, (uint64_t)i, (uint64_t)t->seeds) : (uint64_t)i;
-    double one = worth(t, &p->run[s]);
+    double one = tuning_worth(t, &p->run[s]);
     if (one == worst(t)) return one; /* a point with any lost run gets the worst score */
     sum += one;
   }
@@ -351,7 +351,7 @@ static void conclude(struct tuning *t, struct tuning_arm *a)
     struct tuning_point *x = &a->point[p];
     x->behind = t->maximise ? best->score - x->score : x->score - best->score;
     for (long s = 0; s < t->seeds; s++)
-      x->worse += is_better(t, worth(t, &best->run[s]), worth(t, &x->run[s]));
+      x->worse += is_better(t, tuning_worth(t, &best->run[s]), tuning_worth(t, &x->run[s]));
   }
   for (uint64_t i = 0; i < RESAMPLES; i++) {
     struct draw draw = {1, STREAM_BOOTSTRAP, i};

@@ -73,7 +73,9 @@ int tuning_add(struct tuning *, const char *name, const struct config *, struct 
 int tuning_run(struct tuning *, struct error *);
 void tuning_free(struct tuning *);
 
-/* The point next to the best, `step` -1 or 1 along a key; NULL if it does not exist. */
+/* The point next to the best, `step` -1 or 1 along a key; 0: the best itself. NULL if it does not exist. */
 const struct tuning_point *tuning_beside(const struct tuning_arm *, int key, int step);
+/* The score of one run. A run without a value has the worst, an infinite one. */
+double tuning_worth(const struct tuning *, const struct tuning_run *);
 const char *tuning_end_text(enum tuning_end); /* "bracketed" */
 #endif
