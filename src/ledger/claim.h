@@ -65,7 +65,7 @@ struct claim {
   const char *scale;
   /* It follows from the algebra of the update. Its verdict, `true by construction`, tests the program, not nature. */
   int identity;
-  const char *tuned;     /* id of the same question with each arm at its best rate; both verdicts share a row */
+  const char *tuned; /* id of the same question with each arm at its best rate; both verdicts share a row */
   const char *withdrawn; /* why the claim was withdrawn: nothing is run */
   const char *revised;   /* changes after verdicts were printed, and the reason */
   double hours;          /* core hours of the full level, approximately; 0: unknown */
