@@ -1,6 +1,5 @@
 #include "ledger/judging.h"
 
-#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,11 +226,6 @@ struct points {
   int resamples; /* 0: the arms are not tuned */
 };
 
-static double rate_at(const struct entry_rates *r, int a, double at)
-{
-  return strtod(r->best[a], NULL) * pow(TUNING_FACTOR, at);
-}
-
 static void find_points(struct entry *x, struct points *p)
 {
   double at[2][1 + OPTIMUM_RESAMPLES];
@@ -243,10 +237,7 @@ static void find_points(struct entry *x, struct points *p)
     fitted = *r->beside[2 * a] && *r->beside[2 * a + 1] && optimum_resample(*r->loss[a], TUNING_SEEDS, at[a]);
   for (int a = 0; a < 2 && fitted; a++) {
     for (int i = 0; i <= OPTIMUM_RESAMPLES; i++) p->at[i][a] = at[a][i];
-    int beyond = (int)(optimum_tail(TUNING_SEEDS) * OPTIMUM_RESAMPLES);
-    gsl_sort(at[a] + 1, 1, OPTIMUM_RESAMPLES);
-    r->optimum[a] = (struct interval){TUNING_SEEDS, rate_at(r, a, at[a][0]), rate_at(r, a, at[a][1 + beyond]),
-                                      rate_at(r, a, at[a][OPTIMUM_RESAMPLES - beyond])};
+    r->optimum[a] = optimum_rate(at[a], TUNING_SEEDS, strtod(r->best[a], NULL), TUNING_FACTOR);
   }
   p->resamples = fitted ? OPTIMUM_RESAMPLES : 0;
 }

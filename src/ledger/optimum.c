@@ -1,6 +1,7 @@
 #include "ledger/optimum.h"
 
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_sort.h>
 #include <math.h>
 #include <stddef.h>
 
@@ -32,6 +33,14 @@ int optimum_resample(const double *loss, int seeds, double at[1 + OPTIMUM_RESAMP
   for (int r = 1; r <= OPTIMUM_RESAMPLES; r++)
     at[r] = optimum_of(loss, seeds, &(struct draw){1, STREAM_BOOTSTRAP, (uint64_t)r});
   return 1;
+}
+
+struct interval optimum_rate(double at[1 + OPTIMUM_RESAMPLES], int seeds, double best, double factor)
+{
+  int beyond = (int)(optimum_tail(seeds) * OPTIMUM_RESAMPLES);
+  gsl_sort(at + 1, 1, OPTIMUM_RESAMPLES);
+  return (struct interval){seeds, best * pow(factor, at[0]), best * pow(factor, at[1 + beyond]),
+                           best * pow(factor, at[OPTIMUM_RESAMPLES - beyond])};
 }
 
 void optimum_weights(double at, double weight[OPTIMUM_RATES])

@@ -409,6 +409,22 @@ const struct tuning_point *tuning_beside(const struct tuning_arm *a, int key, in
   return NULL;
 }
 
+struct interval tuning_optimum(const struct tuning *t, const struct tuning_arm *a)
+{
+  struct interval none = {0, NAN, NAN, NAN};
+  if (t->keys > 1 || t->seeds < 3 || a->end != TUNING_BRACKETED) return none;
+  double *loss = memory_new((size_t)(OPTIMUM_RATES * t->seeds) + 1 + OPTIMUM_RESAMPLES, sizeof *loss),
+         *at = loss + OPTIMUM_RATES * t->seeds;
+  for (int k = 0; k < OPTIMUM_RATES; k++)
+    for (long s = 0; s < t->seeds; s++)
+      loss[k * t->seeds + s] = (t->maximise ? -1 : 1) * tuning_worth(t, &tuning_beside(a, 0, k - 1)->run[s]);
+  struct interval optimum = optimum_resample(loss, (int)t->seeds, at)
+                              ? optimum_rate(at, (int)t->seeds, a->point[a->best].value[0], TUNING_FACTOR)
+                              : none;
+  memory_free(loss);
+  return optimum;
+}
+
 const char *tuning_end_text(enum tuning_end end)
 {
   static const char *const texts[] = {[TUNING_OPEN] = "open",

@@ -6,6 +6,7 @@
 #ifndef MAXLOGIT_LEDGER_TUNING_H
 #define MAXLOGIT_LEDGER_TUNING_H
 #include "analysis/metric.h"
+#include "ledger/optimum.h"
 #include "run/sweep.h"
 
 enum { TUNING_KEYS = 2, TUNING_SEED = 2101, TUNING_SEEDS = 6, TUNING_START = 5, TUNING_MOST = 17 };
@@ -77,5 +78,7 @@ void tuning_free(struct tuning *);
 const struct tuning_point *tuning_beside(const struct tuning_arm *, int key, int step);
 /* The score of one run. A run without a value has the worst, an infinite one. */
 double tuning_worth(const struct tuning *, const struct tuning_run *);
+/* The optimum between the values of a single key (optimum.h); n 0 if there is none, or fewer than three seeds. */
+struct interval tuning_optimum(const struct tuning *, const struct tuning_arm *);
 const char *tuning_end_text(enum tuning_end); /* "bracketed" */
 #endif

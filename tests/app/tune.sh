@@ -56,6 +56,13 @@ jq -e '[.arms[].arm] == ["adam", "muon"] and .first_seed == 2101 and .seeds == 3
 jq -e 'all(.arms[]; [.points[]["train.lr"]] | . == sort and all(range(1; length) as $i | .[$i] / .[$i - 1]; . - 1.7320508 | fabs < 2e-3))' \
   whole.json > /dev/null || fail "the grid"
 
+# between them: the lowest point of the parabola through the best and its neighbors
+jq -e 'all(.arms[]; .best["train.lr"] as $b | ([.points[]["train.lr"]] | index($b)) as $i | [.points[$i - 1, $i, $i + 1].mean] as $y |
+    (($y[0] - $y[2]) / 2 / ($y[0] - 2 * $y[1] + $y[2])) as $t | .optimum as $o |
+    ($o.mean / ($b * (3 | sqrt | log * $t | exp)) - 1 | fabs < 1e-3) and $o.lo <= $o.mean and $o.mean <= $o.hi)' whole.json > /dev/null ||
+  fail "the optimum: $(jq -c '.arms[] | .best, .optimum' whole.json)"
+grep -q '^  optimum between them [0-9.]* \[[0-9.]*, [0-9.]*\]$' table || fail "the optimum: $(cat table)"
+
 # what it leaves: each arm as it was tuned, to the run, on the seeds that the file has
 "$program" sweep tiny.tuned.conf --list > list 2>&1 || fail "sweep: $(cat list)"
 test "$(wc -l < list)" = 4 || fail "two arms of two seeds: $(cat list)"

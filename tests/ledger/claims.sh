@@ -113,7 +113,7 @@ done
 # shellcheck disable=SC2086
 claims C-36 --rates -q > "$dir/rates.def" || fail "--rates"
 grep -qx 'NUMERICS([0-9]*)' "$dir/rates.def" &&
-  test "$(grep -c '^RATE("C-36", "[0-9a-f]\{12\}", [01], "[0-9.e-]*", "[0-9.e-]*", "[0-9.e-]*", TUNING_[A-Z_]*)$' "$dir/rates.def")" = 2 ||
+  test "$(grep -c '^RATE("C-36", "[0-9a-f]\{12\}", [01], "[0-9.e-]*", "[0-9.e-]*", "[0-9.e-]*", TUNING_[A-Z_]*,$' "$dir/rates.def")" = 2 ||
   fail "--rates: $(cat "$dir/rates.def")"
 
 # claims that have not been run are open, and say what they cost

@@ -228,36 +228,30 @@ const struct command command_claims = {
   .arguments = "[ID ...] [key=value ...]",
   .help = "run experiments and print a verdict for each claim of the literature",
   .about =
-    "Settle what the literature says: run what is missing of the experiments behind the claims (of those "
-    "named, "
-    "or of all), in stages of 3, 6, 12 and 24 seeds from 1101 on, and print for each what its arms have "
-    "equal, "
-    "its effect with interval, the number of pairs, the verdict (holds, partly, refuted here, inconclusive; "
-    "of a "
-    "denied difference also: differs, size open; few seeds; true by construction of an identity; needs scale "
-    "where "
-    "no small machine can test it), and what would change it. key=value goes to all runs: sweep.dir (default "
-    "runs/claims) or, for another ledger, data=bytes data.path=FILE. Started again it goes on where it was.",
-  .more = "The rule was fixed before the runs. An effect is the median over pairs of equal seed, its "
-          "interval lies between "
-          "order statistics, exact for whatever distribution: of 6 pairs none, of 12 one, of 24 six may lie "
-          "on the other "
-          "side, so that either one-sided error stays below 3 % over all looks. Holds: the interval lies "
-          "beyond what "
-          "matters, or, where a difference is denied, within. Partly (differs, size open): beyond zero, and "
-          "whether it "
-          "matters is open. Refuted here: it lies short of what matters, or, where a difference is denied, "
-          "beyond. Fewer "
-          "than six pairs settle nothing. --level quick stops at 6 seeds, full at 12 where a claim is "
-          "settled, else at 24. p "
-          "is corrected for the looks and for all comparisons that can be tested, settled or not, each "
-          "counted once: by "
-          "Holm, and by the false discovery rate. What is registered of a claim (rule, seeds, regime, arms, "
-          "measure, margin) "
-          "has a hash; where that differs from the one in claims.json, beside the runs, the verdict was "
-          "changed after the "
-          "fact, and the former is told as well.\n\n"
-          "maxlogit claims --list C-56\nmaxlogit claims C-56 --level=quick",
+    "Settle claims of the literature: make the missing runs of the experiments behind them (of the named "
+    "claims, "
+    "or of all), in stages of 3, 6, 12 and 24 seeds from 1101 on. Print for each claim the quantity that is "
+    "equal "
+    "in its arms, the effect with its interval, the number of pairs, the verdict, and the change that would "
+    "alter "
+    "it. key=value goes to all runs: sweep.dir (default runs/claims) or, for another ledger, data=bytes "
+    "data.path=FILE. Started again, it continues.",
+  .more =
+    "The rule was fixed before the runs. An effect is the median over pairs of equal seed, and its interval "
+    "lies between order statistics, which is exact for any distribution: of 6 pairs none, of 12 one, of 24 "
+    "six may lie on the other side. Either one-sided error stays below 3 % over all looks. Tuned arms are "
+    "compared at the optimum between the rates of their grids, and the interval contains its uncertainty.\n\n"
+    "Holds: the interval lies beyond the smallest effect that matters; if the claim denies a difference, "
+    "within it. Partly (differs, size open): it lies beyond zero. Refuted here: it lies short of the effect "
+    "that matters; if a difference is denied, beyond it. Fewer than six pairs settle nothing. Needs scale: "
+    "no "
+    "small machine can test it. True by construction: an identity.\n\n"
+    "--level=quick stops at 6 seeds, full at 12 for a settled claim, otherwise at 24. p is corrected for the "
+    "looks and for all comparisons that can be tested, by Holm and by the false discovery rate. The "
+    "registered parts of a claim (rule, seeds, regime, arms, measure, margin) have a hash. If it differs "
+    "from "
+    "the one in claims.json, beside the runs, the former verdict is printed, too.\n\n"
+    "maxlogit claims --list C-56\nmaxlogit claims C-56 --level=quick",
   OPTIONS,
   .most = MANY_WORDS,
   .settings = 1,

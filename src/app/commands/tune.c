@@ -216,10 +216,12 @@ static void print_result(const struct tuning *t)
     for (int k = 0; k < t->keys; k++) printf("%-20s ", t->key[k]);
     printf("%12s %12s %14s %8s\n", "mean", "behind", "worse on seeds", "chosen");
     for (int p = 0; p < a->points; p++) print_point(t, a, &a->point[p]);
+    struct interval optimum = tuning_optimum(t, a);
+    if (optimum.n) printf("  optimum between them %.3g [%.3g, %.3g]\n", optimum.mean, optimum.lo, optimum.hi);
   }
   printf("\n%s [%s], %s is better; * the best. Chosen: the share of resamples of the seeds in which a value "
          "is the "
-         "best.\n",
+         "best. Optimum: of a parabola through the best and the values beside it, with its 95 %% interval.\n",
          t->metric.name, t->metric.unit, t->maximise ? "higher" : "lower");
 }
 
@@ -252,8 +254,13 @@ static void print_json(const struct tuning *t, const char *file)
     for (int k = 0; k < t->keys && a->best >= 0; k++)
       json_object_set_new(best, t->key[k], json_number(a->point[a->best].value[k]));
     for (int p = 0; p < a->points; p++) json_array_append_new(points, point_json(t, &a->point[p]));
-    json_array_append_new(arms, json_pack("{s:o, s:s, s:o, s:o}", "arm", json_text(a->name), "end",
-                                          tuning_end_text(a->end), "best", best, "points", points));
+    struct interval o = tuning_optimum(t, a);
+    json_t *optimum = o.n ? json_pack("{s:o, s:o, s:o}", "mean", json_number(o.mean), "lo", json_number(o.lo),
+                                      "hi", json_number(o.hi))
+                          : json_null();
+    json_array_append_new(arms, json_pack("{s:o, s:s, s:o, s:o, s:o}", "arm", json_text(a->name), "end",
+                                          tuning_end_text(a->end), "best", best, "optimum", optimum, "points",
+                                          points));
   }
   json_print(json_pack("{s:o, s:b, s:i, s:I, s:o, s:o, s:o}", "metric", json_text(t->metric.name),
                        "maximised", t->maximise, "first_seed", TUNING_SEED, "seeds", (json_int_t)t->seeds,
