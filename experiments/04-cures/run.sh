@@ -6,13 +6,15 @@
 sweep presets.conf
 sweep stabilizers.conf
 sweep spheres.conf
+sweep gains.conf
 
 # cure<tab>file: the preset's name where the cure is a preset, else the stabiliser's
 runs '[({muon: "no cure", muonclip: "QK-Clip, tau 30", muonclip_split: "split + QK-Clip",
   muon_split: "per-head Muon (split)", muon_qk_slow: "0.1x rate on w_q, w_k",
   muon_qk_decay: "10x decay on w_q, w_k", muon_qk_adam: "Adam on w_q, w_k", muon_quack: "QuacK",
   muonh: "hyperball (MuonH)", muon_sphere: "MuonSphere", manifold_muon: "Manifold Muon"}[p("preset")] as $name |
-  if p("preset") == "muon" and p("stabilizers") != "none" then p("stabilizers") else $name // p("preset") end),
+  if p("train.decay_gains") == "1" then {muon: "decay of gains", muonclip: "decay of gains + QK-Clip"}[p("preset")]
+  elif p("preset") == "muon" and p("stabilizers") != "none" then p("stabilizers") else $name // p("preset") end),
   .file] | @tsv' >"$work/runs"
 sort "$work/runs" >"$work/files"
 

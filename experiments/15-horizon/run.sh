@@ -3,7 +3,7 @@
 # shellcheck source=experiments/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-tuned rates record.spectra_every=100 record.bound=1 record.observe=default+drive
+tuned rates record.spectra_every=100 record.bound=1 record.observe=default+drive+rotated
 
 steps=$("$maxlogit" show --json --parameters "$dir" | jq -r '.[0].parameters["train.steps"]')
 end='probe/max_logit:last5%:max' middle="probe/max_logit:$((steps * 3 / 10))-$((steps * 7 / 10)):max"

@@ -1,7 +1,7 @@
 # heads.awk - what a run's export says of each head: growth of its logits, and what may have made it
 # In: one run's `maxlogit export` of the series in run.sh. Set: name (SET-OPTIMISER), rate, seed, decay, from (step that growth
 # is measured from), span (steps that a logarithm is meaned over). Out, a line a head: set optimiser rate seed layer head last(1|0)
-# y ySigned drive gain rates rms norm path drive+gain forward(drive without decay) lnSigma lnGain lnLogit
+# y ySigned drive gain rates rms norm path drive+gain forward(drive without decay) lnSigma lnGain lnLogit lnBound lnRotated
 function value(name) { return (name in at) ? $(at[name]) : "NaN" }
 function known(x) { return x != "NaN" && x == x + 0 }
 function log_of(x) { return log(x > 1e-3 ? x : 1e-3) }
@@ -37,7 +37,8 @@ END {
       tight = value("attn/bound_tightness:" h)
       if ((early || late) && known(tight) && tight != 0) {
         ratio = value("attn/max_logit:" h) / tight / (value("head_q/spectral_norm:" h) * value("head_k/spectral_norm:" h))
-        if (ratio > 0) { looks[h, late]++; gain[h, late] += log(ratio); sigma[h, late] += log(value("head_qk/spectral_norm:" h)) }
+        if (ratio > 0) { looks[h, late]++; gain[h, late] += log(ratio); sigma[h, late] += log(value("head_qk/spectral_norm:" h))
+          bound[h, late] += log(value("head_q/spectral_norm:" h) * value("head_k/spectral_norm:" h)); rotated[h, late] += log(value("head_qk/rotated_norm:" h)) }
       }
       if ($1 >= from && ($1 in steps_of) && known(value("drive/gain:" h))) {
         d = steps_of[$1]; s = value("head_qk/spectral_norm:" h)
@@ -57,6 +58,7 @@ END {
     drive = forward[h] - decayed[h]
     print substr(name, 1, dash - 1), substr(name, dash + 1), rate, seed, part[2], part[3], part[2] == top, y,
       signed[h, 1] / count[h, 1] - signed[h, 0] / count[h, 0], drive, g, rates[h] + 0, rms[h] + 0, norm[h] + 0, path[h] + 0, drive + g, forward[h] + 0,
-      sigma[h, 1] / looks[h, 1], gain[h, 1] / looks[h, 1], large[h, 1] / count[h, 1]
+      sigma[h, 1] / looks[h, 1], gain[h, 1] / looks[h, 1], large[h, 1] / count[h, 1],
+      bound[h, 1] / looks[h, 1], rotated[h, 1] / looks[h, 1]
   }
 }

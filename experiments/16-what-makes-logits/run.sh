@@ -18,7 +18,7 @@ heads() {
   while IFS="$(printf '\t')" read -r run arm rate seed decay; do
     # shellcheck disable=SC2086 # a list of series
     "$maxlogit" export "$run" probe/max_logit probe/max_abs_logit attn/max_logit attn/bound_tightness head_qk/spectral_norm \
-      head_q/spectral_norm head_k/spectral_norm $drive |
+      head_q/spectral_norm head_k/spectral_norm head_qk/rotated_norm $drive |
       awk -v name="$arm" -v rate="$rate" -v seed="$seed" -v decay="$decay" -v from="$2" -v span="$3" -f "$here/heads.awk"
   done <"$work/list"
 }
