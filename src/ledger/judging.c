@@ -296,7 +296,8 @@ static int judge_entry(const struct ledger *l, struct entry *x, int stage, struc
   x->uncontrolled = !c->identity && !x->idle && !x->silent ? find_unmet_control(x) : 0;
   if (x->silent || x->uncontrolled) j->settled = last; /* further seeds may change this */
   if (x->idle || x->silent || x->uncontrolled) j->verdict = VERDICT_NOTHING, j->p = NAN;
-  if (c->equal == EQUAL_TUNED && !x->rates.optimum[0].n) j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN;
+  if (c->equal == EQUAL_TUNED && !x->rates.optimum[0].n) /* no seeds change this */
+    j->verdict = VERDICT_INCONCLUSIVE, j->p = NAN, j->settled = 1;
   if (c->scale) j->verdict = VERDICT_NEEDS_SCALE, j->p = NAN;
   return STATUS_OK;
 }
