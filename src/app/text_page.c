@@ -139,9 +139,8 @@ static const double *column_of(const struct script_block *b, int column, double 
 }
 
 struct curves {
-  struct chart_curve curve[64];
+  struct chart_curve *curve;
   int count;
-  char point[64][2];
   struct arena *room;
 };
 
@@ -166,14 +165,15 @@ static void add_interval(struct curves *c, struct chart_curve *curve, const stru
 static const char *point_of(struct curves *c, const struct text_page *t, int g, int is_mean)
 {
   char letter = letter_of(t, g) ? letter_of(t, g) : 'o';
-  char *out = c->point[c->count - 1];
+  char *out = arena_get(c->room, 2, 1);
   out[0] = (char)(is_mean ? letter - 'a' + 'A' : letter), out[1] = 0;
   return out;
 }
 
-static void add_group(struct curves *c, const struct text_page *t, const struct text_panel *p, int g)
+static void add_group(struct curves *c, const struct text_page *t, const struct text_panel *p, int block)
 {
-  const struct script_block b = script_block(t->values, p->block, p->first + g);
+  const struct script_block b = script_block(t->values, p->block, p->first + block);
+  const int g = p->group_of ? (int)script_number(t->values, p->group_of, block) - 1 : block;
   struct chart_curve *curve;
   if (p->runs) {
     const struct script_block runs = script_block(t->values, p->runs, p->runs_first + g);
@@ -204,7 +204,9 @@ static void draw_panel(struct text_page *t, struct chart_page *page, const struc
                        int row, int columns, int rows)
 {
   struct curves c = {.room = arena_new()};
-  for (int g = 0; g < t->groups; g++) add_group(&c, t, p, g);
+  const int blocks = p->group_of ? p->blocks : t->groups;
+  c.curve = arena_get(c.room, 2 * (size_t)blocks + 1, sizeof *c.curve); /* with runs and marks */
+  for (int i = 0; i < blocks; i++) add_group(&c, t, p, i);
   if (p->marks) add_marks(&c, t, p);
   struct chart chart = {.title = p->title,
                         .x_name = p->x_name,
