@@ -68,10 +68,11 @@ static const char *stack_of(const struct run *run)
 
 static void place_text(const struct place *p, char out[32])
 {
-  if (p->layer < 0)
+  char place[32];
+  if (isnan(p->step))
     snprintf(out, 32, "-");
   else
-    snprintf(out, 32, "%.4g L%dH%d", p->value, p->layer, p->head);
+    snprintf(out, 32, "%.4g%s%s", p->value, p->layer < 0 ? "" : " ", summary_place(p, place));
 }
 
 /* The columns of keys in which the runs differ, each as wide as its widest value. */
@@ -289,13 +290,6 @@ static int print_dead(const struct run *run, double share, struct error *error)
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */
 
-static json_t *json_place(const struct place *p)
-{
-  if (p->layer < 0) return json_null();
-  return json_pack("{s:o, s:o, s:i, s:i}", "value", json_number(p->value), "step", json_number(p->step),
-                   "layer", p->layer, "head", p->head);
-}
-
 static int json_parameter(void *context, const char *key, const char *value)
 {
   json_object_set_new(context, key, json_text(value));
@@ -349,8 +343,8 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
                    json_text(run_shown_state(run->file)), "steps", (json_int_t)s->steps, "loss",
                    json_known(s->has_loss, s->number[LOSS]), "val_loss",
-                   json_known(s->has_val, s->number[VAL]), "peak_max_logit", json_place(&s->peak),
-                   "last_max_logit", json_place(&s->last), "clips", json_number(s->number[CLIPS]),
+                   json_known(s->has_val, s->number[VAL]), "peak_max_logit", summary_place_json(&s->peak),
+                   "last_max_logit", summary_place_json(&s->last), "clips", json_number(s->number[CLIPS]),
                    "wall_seconds", json_number(run_wall_seconds(run->file)), "notes", json_notes(&s->notes));
 }
 

@@ -142,7 +142,7 @@ static struct sweep_result read_result(const char *path)
   int has = summary_last(run, "val_loss", &value);
   summary_number(has, value, r.val_loss);
   summary_places(run, &peak, &last);
-  if (peak.layer >= 0) {
+  if (!isnan(peak.step)) {
     snprintf(r.peak, sizeof r.peak, "%.4g", peak.value);
     snprintf(r.last, sizeof r.last, "%.4g", last.value);
   }
