@@ -40,23 +40,28 @@ struct text_page text_page_begin(const struct script_values *values)
   return t;
 }
 
-/* Words in lines; those of a name that is wider than the page are cut. Without UTF-8 other letters are '?'. */
+/* As much of a text as fits. Without UTF-8 other letters are '?'. */
+static void add_fitting(struct text_page *t, const char *text, int bytes, int columns)
+{
+  for (int i = 0, letter; i < bytes && (letter = text_letter(text + i)) > 0; i += letter) {
+    columns -= text_columns(text + i, 1);
+    if (columns < 0) break;
+    if (t->utf8 || letter == 1)
+      buffer_add(&t->out, "%.*s", letter, text + i);
+    else
+      buffer_add(&t->out, "%s", strncmp(text + i, "\303\227", 2) ? "?" : "x");
+  }
+}
+
+/* Words in lines; those of a name that is wider than the page are cut. */
 static void add_wrapped(struct text_page *t, const char *text)
 {
   int at = 0;
   while (*text) {
-    int bytes = (int)strcspn(text, " "), wide = text_letters(text, (size_t)bytes);
+    int bytes = (int)strcspn(text, " "), wide = text_columns(text, (size_t)bytes);
     if (at && at + 1 + wide > t->columns) buffer_add(&t->out, "\n"), at = 0;
     if (at) buffer_add(&t->out, " "), at++;
-    for (int i = 0, n = 0; i < bytes; i++) {
-      const int begins = ((unsigned char)text[i] & 0xC0) != 0x80;
-      n += begins;
-      if (n > t->columns) break;
-      if (t->utf8 || (unsigned char)text[i] < 0x80)
-        buffer_add(&t->out, "%c", text[i]);
-      else if (begins)
-        buffer_add(&t->out, "%s", strncmp(text + i, "\303\227", 2) ? "?" : "x");
-    }
+    add_fitting(t, text, bytes, t->columns);
     at += wide;
     text += bytes + (text[bytes] == ' ');
   }
@@ -100,13 +105,11 @@ static void add_letters(struct text_page *t)
   for (int g = 0; g < t->groups; g++) {
     struct buffer name = {0};
     text_group_name(t, g, &name);
-    int wide = text_letters(name.text, name.length);
+    int wide = text_columns(name.text, name.length);
     if (at && at + 3 + wide > t->columns) buffer_add(&t->out, "\n"), at = 0;
     if (at) buffer_add(&t->out, "   "), at += 3;
     if (t->colors) buffer_add(&t->out, "\033[%dm%c\033[0m", 30 + color_of(t, g), *name.text);
-    char *rest = name.text + (t->colors ? 1 : 0);
-    if (wide > t->columns) rest[t->columns - 1] = 0, text_clean(rest, strlen(rest) + 1, "");
-    buffer_add(&t->out, "%s", rest);
+    add_fitting(t, name.text + t->colors, (int)name.length - t->colors, t->columns - t->colors);
     at += wide;
     memory_free(name.text);
   }
@@ -222,7 +225,7 @@ static void draw_panel(struct text_page *t, struct chart_page *page, const struc
                         .y_high = p->y_high,
                         .level = p->level};
   chart_draw(page, &chart, column, row);
-  t->is_cut |= chart.is_cut;
+  t->is_cut |= chart.is_cut, t->is_crossed |= chart.is_crossed;
   arena_free(c.room);
 }
 
@@ -259,6 +262,7 @@ void text_page_print(struct text_page *t, void (*draw)(struct text_page *))
   if (t->is_cut)
     add_wrapped(t, t->utf8 ? "\342\226\262\342\226\274: goes on beyond the frame."
                            : "^v: goes on beyond the frame.");
+  if (t->is_crossed) add_wrapped(t, "+: curves of several groups.");
   fwrite(t->out.text, 1, t->out.length, stdout);
   memory_free(t->out.text);
 }

@@ -8,7 +8,7 @@ struct text_page {
   const struct script_values *values;
   struct buffer out;
   int groups, columns, rows, utf8, colors;
-  int is_cut; /* some panel has values beyond its frame */
+  int is_cut, is_crossed; /* in some panel: see chart.h */
 };
 
 /* Curves of all groups on common axes: block `first` + g of $block is that of group g; with group_of, an array, each of

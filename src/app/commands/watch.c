@@ -271,7 +271,7 @@ static void add_padded(struct buffer *b, const char *text, int width)
 {
   char fits[64];
   text_fill(fits, (size_t)width + 1 < sizeof fits ? (size_t)width + 1 : sizeof fits, text);
-  buffer_add(b, "%s%*s ", fits, width - text_letters(fits, strlen(fits)), "");
+  buffer_add(b, "%s%*s ", fits, width - text_columns(fits, strlen(fits)), "");
 }
 
 static void add_value(struct buffer *b, const struct watched_run *r, enum live_field field, int width,
