@@ -326,6 +326,41 @@ void runset_columns(const struct runset *set, const char *but, struct key_list *
   memory_free(keys.key);
 }
 
+/* Of runs without one, their kind. */
+static int have_one_preset(const struct run *a, const struct run *b)
+{
+  const char *one = run_parameter_or(a, "preset", ""), *other = run_parameter_or(b, "preset", "");
+  return *one || *other ? !strcmp(one, other) : !strcmp(a->kind, b->kind);
+}
+
+/* Do runs of one preset differ in it? */
+static int differs_in_preset(const struct runset *set, const char *key)
+{
+  for (int i = 1; i < set->runs; i++) {
+    const char *value = run_parameter(set->run[i].file, key), *other = NULL;
+    for (int j = i - 1; j >= 0 && value && !other; j--)
+      if (have_one_preset(&set->run[j], &set->run[i])) other = run_parameter(set->run[j].file, key);
+    if (other && strcmp(other, value) != 0) return 1;
+  }
+  return 0;
+}
+
+void runset_text_columns(const struct runset *set, const char *but, struct key_list *out,
+                         struct key_list *rest)
+{
+  enum { MOST_COLUMNS = 8 };
+  struct key_list all;
+  runset_columns(set, but, &all);
+  *out = *rest = (struct key_list){0};
+  for (int k = 0; k < all.count; k++) {
+    const char *name = all.name[k];
+    const int stays = all.count <= MOST_COLUMNS || !strcmp(name, "train.lr") || differs_in_preset(set, name);
+    add_name(stays ? out : rest, name);
+  }
+  if (rest->count) add_name(out, "preset");
+  key_list_free(&all);
+}
+
 /* --- groups of groups ---------------------------------------------------------------------------------- */
 
 static int same_values(const struct run *a, const struct run *b, const struct key_list *by)

@@ -77,7 +77,7 @@ static void place_text(const struct place *p, char out[32])
 
 /* The columns of keys in which the runs differ, each as wide as its widest value. */
 struct extra_columns {
-  struct key_list keys;
+  struct key_list keys, rest; /* rest: named below */
   int *width;
 };
 
@@ -101,7 +101,7 @@ static struct extra_columns extra_columns(const struct runset *set)
 {
   struct extra_columns x;
   char room[RUN_VALUE];
-  runset_columns(set, "train.lr", &x.keys);
+  runset_text_columns(set, "train.lr", &x.keys, &x.rest);
   x.width = memory_new((size_t)x.keys.count + 1, sizeof *x.width);
   for (int k = 0; k < x.keys.count; k++) {
     x.width[k] = (int)strlen(extra_name(&x.keys, k));
@@ -142,6 +142,7 @@ static void print_runs(const struct runset *set, const struct summary *summaries
   for (int k = 0; k < x.keys.count; k++) printf("%-*s  ", x.width[k], extra_name(&x.keys, k));
   printf("file\n");
   for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width, &x);
+  measures_print_rest(&x.rest);
   key_list_free(&x.keys);
   memory_free(x.width);
 }
@@ -571,7 +572,8 @@ const struct command command_show = {
     "A summary of runs, one line each. " SELECTION_HELP
     " loss and val are those of the last recorded step; peak "
     "and last are the largest max logit of all recorded steps and of the last, with layer and head. Each key "
-    "of the configuration in which the runs differ is a column. Notes of the runs stand below.",
+    "of the configuration in which the runs differ is a column; of more than 8, those in which only runs of "
+    "different presets differ are named below. Notes of the runs stand below.",
   .more = "maxlogit show runs --group --where 'train.lr<0.05'\nmaxlogit show --why a.h5",
   OPTIONS,
   .shared = selection_options,
