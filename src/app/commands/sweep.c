@@ -247,8 +247,8 @@ static int plan(struct sweep *s, struct config *c, const struct options *r, stru
   return status;
 }
 
-/* sweep.plan beside the runs, a line a point: `watch` counts the points that are left. A folder that cannot be written is
-   reported by the sweep itself. */
+/* sweep.plan beside the runs, a line a point: `watch` counts the points that are left. The sweep itself reports a
+   folder that cannot be written. */
 static void write_plan(const struct sweep *s)
 {
   struct buffer lines = {0}, path = {0};

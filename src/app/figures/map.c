@@ -58,8 +58,8 @@ static int make_axes(struct map *m, struct error *error)
       char room[RUN_VALUE];
       const char *value = run_value(a->run[k], a->key, room);
       const int is_long = strlen(value) >= RUN_VALUE;
-      const size_t fits = text_fill(a->text[k], is_long ? RUN_VALUE - strlen(ellipsis) : RUN_VALUE, value);
-      if (is_long) strcpy(a->text[k] + fits, ellipsis);
+      const size_t fits = text_fill(a->text[k], is_long ? RUN_VALUE + 1 - sizeof ellipsis : RUN_VALUE, value);
+      if (is_long) memcpy(a->text[k] + fits, ellipsis, sizeof ellipsis);
     }
   }
   return STATUS_OK;
