@@ -198,7 +198,7 @@ function meanOf(runs, key) {
   return short(m) + (Number.isFinite(lo) ? " [" + short(lo) + ", " + short(hi) + "]" : "")
 }
 function drawTable(shown) {
-  const body = document.createElement("tbody"), place = p => p ? short(number(p.value)) + " L" + p.layer + "H" + p.head : ""
+  const body = document.createElement("tbody"), place = p => p ? short(number(p.value)) + (p.layer === null ? "" : " L" + p.layer) + (p.head === null ? "" : "H" + p.head) : ""
   for (const g of shown) {
     if (shown.length > 1 || g.runs.length > 1) {
       const row = body.insertRow(), th = document.createElement("th")

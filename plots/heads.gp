@@ -1,5 +1,5 @@
 # heads.gp - max logit of every head: small multiples on common axes
-# Data: $data, one block a group: step n, then mean lo hi for each of the `panels` heads (geometric, 95 %).
+# Data: $data, one block a run: step, then the max logit of each of the `panels` heads. runs of them, of group group_of[i].
 # $deaths, a line a head of a run that died: step, max logit, panel, group; deaths of them, below dead_share of the start.
 # Also: panel_name[p]; across (panels in a row); low, high, all_low, all_high, last_of_all, tau, tau_name, heading, about.
 width = 1200
@@ -13,8 +13,7 @@ y_low = 10**bottom; y_high = 10**top_y
 legend = 1
 panel_height = 172; body = panel_height * down + 36
 has_tau = tau == tau && log10(tau) > bottom && log10(tau) < top_y
-subtitle = sprintf("Line: %s%s%s", over_seeds("geometric mean"), \
-    most_seeds > 1 ? "; band: 95 % interval (Student's t on logarithms)." : ".", dashes_text.(across > 4 && has_tau ? " Thin line: ".tau_name."." : "").cut_text(y_low, y_high))
+subtitle = sprintf("%s%s%s", most_seeds > 1 ? "A line for each ".one_is.": ".seeds_text : "Line: ".seeds_text, ".", dashes_text.(across > 4 && has_tau ? " Gray: ".tau_name."." : "").cut_text(y_low, y_high))
 if (deaths > 0) { subtitle = subtitle.sprintf(" ×: a head of a run died, below %g of its start.", dead_share) }
 load plots."/page.gp"
 panel_height = (body - 36.0) / down
@@ -37,6 +36,7 @@ sparser = panel_width < 260 ? (panel_width < 140 ? 5 : 2) : 1
 if (last_of_all / tic_of_steps(last_of_all) / sparser * (digits + 1) * 7 > panel_width) { sparser = 2 * sparser }  # labels would touch
 eval axis_of_steps(last_of_all, sparser); set xtics font ",11"
 inside(y) = clamp(y, y_low, y_high)
+thin = most_seeds > 1 ? 0.8 : 1.5
 do for [p=1:panels] {
   c = (p - 1) % across; r = (p - 1) / across
   set lmargin at screen x_of(left + (panel_width + space) * c)
@@ -51,14 +51,12 @@ do for [p=1:panels] {
   if (c == 0) { set format y label_format } else { set format y "" }
   eval no_zero(c)
   if (p + across > panels) { set format x "%g" } else { set format x "" }
-  plot for [g=1:groups] $data index g-1 using 1:(foot(column(3*p+1), column(3*p+2))):(inside(column(3*p+2))) \
-           with filledcurves fc rgb band(g) notitle, \
-       for [g=1:groups] $data index g-1 using 1:(column(3*p)) with lines lw 1.5 dt dash(g) lc rgb colour[g] \
-           notitle, \
-       for [g=1:groups] $data index g-1 using 1:(mark(column(3*p+2) > y_high, $1/last_of_all, y_high)) with points \
-           pt 9 ps 0.6 lc rgb colour[g] notitle, \
-       for [g=1:groups] $data index g-1 using 1:(mark(column(3*p+1) < y_low, $1/last_of_all, y_low)) with points \
-           pt 11 ps 0.6 lc rgb colour[g] notitle, \
+  plot for [i=1:runs] $data index i-1 using 1:(column(p+1)) with lines lw thin dt dash(group_of[i]) \
+           lc rgb colour[group_of[i]] notitle, \
+       for [i=1:runs] $data index i-1 using 1:(mark(column(p+1) > y_high, $1/last_of_all, y_high)) with points \
+           pt 9 ps 0.6 lc rgb colour[group_of[i]] notitle, \
+       for [i=1:runs] $data index i-1 using 1:(mark(column(p+1) < y_low, $1/last_of_all, y_low)) with points \
+           pt 11 ps 0.6 lc rgb colour[group_of[i]] notitle, \
        for [d=1:deaths > 0] $deaths using 1:($3 == p ? inside($2) : NaN):(colour[int($4)]) with points pt 2 ps 0.9 lw 1.6 \
            lc rgb variable notitle
   if (p == 1) { unset label 2; load plots."/head_off.gp" }

@@ -1022,17 +1022,23 @@ def deaths_of(run):
 
 
 def logits(groups, reduce):
+    """Of the largest head a band a group; of every head a line a run, on the axis of all of its finite values."""
+
     def table(run):
         steps, x = run.rows("attn/max_logit")
         return steps, (np.array([[largest(row)] for row in x]) if reduce else x)
 
     def expected(labels):
         order = [groups[label] for label in labels]
-        bands = [band([table(r) for r in drawn(g)], True) for g in order]
-        entries = [e for g, b in zip(order, bands) for e in entries_of(b, lambda row, g=g: sets_axis(order, g))]
+        if reduce:
+            curves = [(g, band([table(r) for r in drawn(g)], True)) for g in order]
+            entries = [e for g, b in curves for e in entries_of(b, lambda row, g=g: sets_axis(order, g))]
+        else:
+            curves = [(g, [[s, *row] for s, row in zip(*table(r))]) for g in order for r in drawn(g)]
+            entries = [(sets_axis(order, g), x) for g, rows in curves for row in rows for x in row[1:]]
         low, high, all_low, all_high = axis_of(entries, True)
         top = max((mean for counts, mean, *_ in entries if counts and 0 < mean < INF), default=NAN)
-        steps = [row[0] for g, b in zip(order, bands) if sets_axis(order, g) for row in b]
+        steps = [row[0] for g, b in curves if sets_axis(order, g) for row in b]
         values = {
             "low": max(low, top * 1e-6),
             "high": high,
@@ -1040,7 +1046,6 @@ def logits(groups, reduce):
             "all_high": all_high,
             "last_of_all": max([1] + steps),
             "tau": common_threshold([r for g in order for r in g]),
-            "last": [last_finite(b) for b in bands],
             "heading": f"Max logit of {'the largest' if reduce else 'every'} head against training step",
             **about_groups(groups, labels),
         }
@@ -1048,12 +1053,14 @@ def logits(groups, reduce):
             "NaN" if math.isnan(values["tau"]) else number_text(values["tau"])
         )
         if not reduce:
-            heads = len(bands[0][0]) // 3
+            heads = len(curves[0][1][0]) - 1
             fallen = [[*d, g + 1] for g, group in enumerate(order) for r in drawn(group) for d in deaths_of(r)]
             values.update(panels=heads, across=2, panel_name=[f"layer {i // 2}, head {i % 2}" for i in range(heads)])
             values.update(deaths=len(fallen), dead_share=DEAD_SHARE)
-            return values, {"data": [no_width(thinned(b)) for b in bands], "deaths": [fallen or [[NAN] * 4]]}
-        return values, {"data": [no_width(thinned(b)) for b in bands]}
+            values.update(runs=len(curves), group_of=[labels.index(a) + 1 for a in labels for _ in drawn(groups[a])])
+            return values, {"data": [thinned(b, is_band=False) for _, b in curves], "deaths": [fallen or [[NAN] * 4]]}
+        values["last"] = [last_finite(b) for _, b in curves]
+        return values, {"data": [no_width(thinned(b)) for _, b in curves]}
 
     return expected
 

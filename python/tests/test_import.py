@@ -317,6 +317,26 @@ class Silent(Importing):
         )
         self.has(maxlogit.open("both/a2.h5"), "loss", {0: 2})
 
+    def shown(self, *words):
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_show_and_watch_have_the_axes_and_keys_of_a_log(self):
+        self.write("none.csv", "step,loss,attn/max_logit\n0,3,2\n1,2,7\n2,1,5\n")
+        self.write("layers.csv", "step,loss,attn/max_logit/layer_0,attn/max_logit/layer_1\n0,3,2,4\n1,2,7,5\n2,1,5,6\n")
+        for rank, name in enumerate(("none", "layers")):
+            words = [f"{name}.csv", "--set=host=a", f"--set=my.rank={rank}", f"--set=train.lr=0.{rank}1"]
+            self.assertEqual(self.run_importer(*words), 0, self.err)
+        head, *rows = self.shown("show", "none.h5", "layers.h5").splitlines()[:3]
+        self.assertRegex(head, r" wall s  rank  file$")
+        self.assertRegex(rows[0], r" 7 L0 +6 L1 .* 1     layers.h5")
+        self.assertRegex(rows[1], r" 7 +5   .* 0     none.h5")
+        place = json.loads(self.shown("show", "--json", "none.h5"))[0]["peak_max_logit"]
+        self.assertEqual([place["value"], place["layer"], place["head"]], [7, None, None])
+        self.assertRegex(self.shown("watch", "none.h5"), "max logit 7\n")
+        self.assertRegex(self.shown("watch", "layers.h5"), r"max logit 7 \(L0\)\n.*max logit 6 \(L1\)\n")
+
     def test_a_list_of_objects_is_rows(self):
         rows = [{"step": 0, "loss": 3}, {"step": 10, "loss": 2}]
         for value in (rows, {"log_history": rows}, {"history": rows}, {"step": [0, 10], "loss": [3, 2]}):

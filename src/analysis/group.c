@@ -269,11 +269,44 @@ static int is_column(const struct runset *set, const char *key)
   return 0;
 }
 
+static void add_name(struct key_list *list, const char *name)
+{
+  list->name = memory_grow(list->name, (size_t)list->count, (size_t)list->count + 1, sizeof *list->name);
+  text_fill(list->name[list->count++], sizeof *list->name, name);
+}
+
 static void add_column(const struct runset *set, const char *key, struct key_list *out)
 {
-  if (!is_column(set, key)) return;
-  out->name = memory_grow(out->name, (size_t)out->count, (size_t)out->count + 1, sizeof *out->name);
-  text_fill(out->name[out->count++], sizeof *out->name, key);
+  if (is_column(set, key)) add_name(out, key);
+}
+
+static int is_own_key(const char *key)
+{
+  for (const struct config_section *s = config_sections(); s->rows; s++) {
+    const size_t length = strlen(s->prefix);
+    if (strncmp(key, s->prefix, length) != 0 || (length && key[length] != '.')) continue;
+    for (const struct option_row *row = s->rows; row->name; row++)
+      if (!strcmp(key + length + (length > 0), row->name)) return 1;
+  }
+  return 0;
+}
+
+struct foreign_keys {
+  const struct runset *set;
+  struct key_list seen, *out;
+};
+
+/* A key that only another program has. */
+static int add_foreign(void *context, const char *key, const char *value)
+{
+  struct foreign_keys *f = context;
+  (void)value;
+  if (is_own_key(key)) return 0;
+  for (int k = 0; k < f->seen.count; k++)
+    if (!strcmp(f->seen.name[k], key)) return 0;
+  add_name(&f->seen, key);
+  add_column(f->set, key, f->out);
+  return 0;
 }
 
 void runset_columns(const struct runset *set, const char *but, struct key_list *out)
@@ -285,7 +318,47 @@ void runset_columns(const struct runset *set, const char *but, struct key_list *
     if (!but || strcmp(but, keys.key[k].name) != 0) add_column(set, keys.key[k].name, out);
   add_column(set, "data.path", out); /* groups compare the content of these */
   add_column(set, "train.init_from", out);
+  struct foreign_keys foreign = {.set = set, .out = out};
+  for (int i = 0; i < set->runs; i++)
+    if (!strcmp(run_data(set->run[i].file), "recorded"))
+      run_parameters(set->run[i].file, add_foreign, &foreign);
+  key_list_free(&foreign.seen);
   memory_free(keys.key);
+}
+
+/* Of runs without one, their kind. */
+static int have_one_preset(const struct run *a, const struct run *b)
+{
+  const char *one = run_parameter_or(a, "preset", ""), *other = run_parameter_or(b, "preset", "");
+  return *one || *other ? !strcmp(one, other) : !strcmp(a->kind, b->kind);
+}
+
+/* Do runs of one preset differ in it? */
+static int differs_in_preset(const struct runset *set, const char *key)
+{
+  for (int i = 1; i < set->runs; i++) {
+    const char *value = run_parameter(set->run[i].file, key), *other = NULL;
+    for (int j = i - 1; j >= 0 && value && !other; j--)
+      if (have_one_preset(&set->run[j], &set->run[i])) other = run_parameter(set->run[j].file, key);
+    if (other && strcmp(other, value) != 0) return 1;
+  }
+  return 0;
+}
+
+void runset_text_columns(const struct runset *set, const char *but, struct key_list *out,
+                         struct key_list *rest)
+{
+  enum { MOST_COLUMNS = 8 };
+  struct key_list all;
+  runset_columns(set, but, &all);
+  *out = *rest = (struct key_list){0};
+  for (int k = 0; k < all.count; k++) {
+    const char *name = all.name[k];
+    const int stays = all.count <= MOST_COLUMNS || !strcmp(name, "train.lr") || differs_in_preset(set, name);
+    add_name(stays ? out : rest, name);
+  }
+  if (rest->count) add_name(out, "preset");
+  key_list_free(&all);
 }
 
 /* --- groups of groups ---------------------------------------------------------------------------------- */

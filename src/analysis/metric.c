@@ -282,7 +282,7 @@ static void describe(struct metric *m, const struct run_series *s, const char *u
   const size_t length = strlen(s->long_name);
   snprintf(m->unit, sizeof m->unit, "%s", unit);
   snprintf(m->label, sizeof m->label, "%s",
-           length && text_letters(s->long_name, length) <= LONGEST ? s->long_name : m->series);
+           length && text_columns(s->long_name, length) <= LONGEST ? s->long_name : m->series);
   m->shape = s->shape;
 }
 

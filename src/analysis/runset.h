@@ -77,6 +77,9 @@ char *runset_differences(const struct runset *);
 /* The keys in which runs that have them differ, for columns of a table: without `but` (NULL: all), optimizer and
    stabilizers, which the kind states. key_list_free frees them. */
 void runset_columns(const struct runset *, const char *but, struct key_list *);
+/* The same for a table that is read: of more than 8 keys, those that have one value in each preset are in `rest`, and
+   the preset is a column. */
+void runset_text_columns(const struct runset *, const char *but, struct key_list *, struct key_list *rest);
 
 /* Do the runs of each group differ in their seed alone? Of chosen keys they may differ in more. */
 int runset_over_seeds(const struct runset *);

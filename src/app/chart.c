@@ -33,22 +33,41 @@ static struct chart_cell *cell_at(struct chart_page *p, int column, int row)
                                                                          : NULL;
 }
 
-static int letter_bytes(const char *text)
-{
-  int n = *text ? 1 : 0;
-  while (n && n < 4 && ((unsigned char)text[n] & 0xC0) == 0x80) n++;
-  return n;
-}
+/* The right half of a wide character: nothing is printed for it. */
+static const char covered[] = "\001", ellipsis[] = "\342\200\246"; /* without utf8 a ~ */
 
 int chart_text(struct chart_page *p, int column, int row, int color, const char *text)
 {
-  for (int n; (n = letter_bytes(text)) > 0; text += n, column++) {
-    struct chart_cell *c = cell_at(p, column, row);
-    if (!c) continue;
-    snprintf(c->glyph, sizeof c->glyph, "%.*s", n, p->utf8 || n == 1 ? text : "?");
-    c->color = (unsigned char)color;
-    c->layer = TEXT;
+  for (int n; (n = text_letter(text)) > 0; text += n) {
+    const int wide = p->utf8 ? text_columns(text, 1) : 1, end = column + wide;
+    for (int i = column; i < end; i++) {
+      struct chart_cell *c = cell_at(p, i, row);
+      if (!c) continue;
+      const char *letter = wide > 1 && !cell_at(p, end - 1, row) ? " " : i > column ? covered : text;
+      snprintf(c->glyph, sizeof c->glyph, "%.*s", letter == text ? n : 1,
+               p->utf8 || n == 1            ? letter
+               : strncmp(text, ellipsis, 3) ? "?"
+                                            : "~");
+      c->color = (unsigned char)color;
+      c->layer = TEXT;
+    }
+    column = end;
   }
+  return column;
+}
+
+int chart_text_in(struct chart_page *p, int column, int row, int columns, const char *text)
+{
+  int fits = 0, at = 0;
+  if (text_columns(text, strlen(text)) <= columns) return chart_text(p, column, row, 0, text);
+  for (int n; (n = text_letter(text + at)) > 0; at += n) {
+    fits += p->utf8 ? text_columns(text + at, 1) : 1;
+    if (fits >= columns) break;
+  }
+  struct buffer cut = {0};
+  buffer_add(&cut, "%.*s%s", at, text, ellipsis);
+  column = chart_text(p, column, row, 0, cut.text);
+  memory_free(cut.text);
   return column;
 }
 
@@ -56,7 +75,7 @@ int chart_text(struct chart_page *p, int column, int row, int color, const char 
 static void add_cell(struct buffer *b, const struct chart_cell *c)
 {
   if (*c->glyph)
-    buffer_add(b, "%s", c->glyph);
+    buffer_add(b, "%s", *c->glyph == *covered ? "" : c->glyph);
   else if (c->dots)
     buffer_add(b, "\342%c%c", 0xA0 + (c->dots >> 6), 0x80 + (c->dots & 63));
   else
@@ -144,6 +163,7 @@ static void set_dot(const struct frame *f, const struct chart_curve *curve, int 
   struct chart_cell *c = cell_at(f->page, f->column + x / across, f->row + y / down);
   if (!c || c->layer == TEXT) return;
   const int is_over = !f->page->utf8 && layer == LINE && c->layer == LINE && curve->letter != c->glyph[0];
+  f->chart->is_crossed |= is_over && curve->letter;
   if (f->page->utf8)
     c->dots |= (unsigned char)bit[y % 4][x % 2];
   else if (layer >= c->layer)
@@ -284,7 +304,7 @@ static void number_text(char out[32], double value, int room)
 
 static void print_right(struct chart_page *p, int end, int row, const char *text)
 {
-  chart_text(p, end - text_letters(text, strlen(text)), row, 0, text);
+  chart_text(p, end - text_columns(text, strlen(text)), row, 0, text);
 }
 
 static void add_height(const struct frame *f, int row, int margin)
@@ -314,7 +334,8 @@ static void add_axes(const struct frame *f, int margin)
   x_text(first, c->x_low, c->log_x);
   x_text(last, c->x_high, c->log_x);
   const int below = f->row + f->rows, end = f->column + f->columns;
-  int from = chart_text(f->page, f->column, below, 0, first), name = c->x_name ? (int)strlen(c->x_name) : 0;
+  int from = chart_text(f->page, f->column, below, 0, first),
+      name = c->x_name ? text_columns(c->x_name, strlen(c->x_name)) : 0;
   const int middle = f->column + (f->columns - name) / 2;
   if (c->x_name && middle > from && middle + name < end - (int)strlen(last))
     chart_text(f->page, middle, below, 0, c->x_name);
@@ -340,8 +361,8 @@ void chart_draw(struct chart_page *page, struct chart *c, int column, int row)
   f.columns = c->columns - margin - 1, f.rows = c->rows - 2;
   f.wide = f.columns * (page->utf8 ? 2 : 1), f.high = f.rows * (page->utf8 ? 4 : 1);
   find_ends(c);
-  const int title = (int)strlen(c->title), room = c->columns - title;
-  chart_text(page, column + (room > margin ? margin : room < 0 ? 0 : room), row, 0, c->title);
+  const int title = text_columns(c->title, strlen(c->title)), room = c->columns - title;
+  chart_text_in(page, column + (room > margin ? margin : room < 0 ? 0 : room), row, c->columns, c->title);
   if (f.columns < 8 || f.rows < 2 || isnan(c->y_low) || isnan(c->x_low)) return;
   draw_curves(&f);
   draw_level(&f);
@@ -358,8 +379,8 @@ static void level_text(char out[5], double value, const struct chart_map *m, int
   int level = high > low ? (int)((at - low) / (high - low) * (levels - 1) + 0.5) : levels - 1;
   const char *text = chart_levels[utf8];
   for (level = level < 0 ? 0 : level >= levels ? levels - 1 : level; known && level > 0; level--)
-    text += letter_bytes(text);
-  snprintf(out, 5, "%.*s", known ? letter_bytes(text) : 1, known ? text : "?");
+    text += text_letter(text);
+  snprintf(out, 5, "%.*s", known ? text_letter(text) : 1, known ? text : "?");
 }
 
 void chart_map_draw(struct chart_page *page, const struct chart_map *m, int column, int row)
@@ -368,7 +389,7 @@ void chart_map_draw(struct chart_page *page, const struct chart_map *m, int colu
   const int each = m->wide ? (m->columns - margin - 1) / m->wide : 0, wide = each > 3   ? 3
                                                                              : each < 1 ? 1
                                                                                         : each;
-  chart_text(page, column + margin, row, 0, m->title);
+  chart_text_in(page, column + margin, row, m->columns - margin, m->title);
   for (int r = 0; r < m->high; r++) {
     print_right(page, left - 2, row + 1 + r, m->row_name[r]);
     chart_text(page, left - 1, row + 1 + r, 0, page->utf8 ? "\342\224\202" : "|");
@@ -380,7 +401,7 @@ void chart_map_draw(struct chart_page *page, const struct chart_map *m, int colu
   }
   const int below = row + 1 + m->high, end = left + m->wide * wide,
             from = chart_text(page, left, below, 0, m->first);
-  const int name = (int)strlen(m->x_name), middle = left + (m->wide * wide - name) / 2;
+  const int name = text_columns(m->x_name, strlen(m->x_name)), middle = left + (m->wide * wide - name) / 2;
   if (middle > from && middle + name < end - (int)strlen(m->last))
     chart_text(page, middle, below, 0, m->x_name);
   if (end - (int)strlen(m->last) > from) print_right(page, end, below, m->last);

@@ -14,6 +14,8 @@ void chart_page_new(struct chart_page *, int columns, int rows, int utf8);
 void chart_page_end(struct buffer *, struct chart_page *, int colors);
 /* Print a text from this cell on; returns the column behind it. */
 int chart_text(struct chart_page *, int column, int row, int color, const char *text);
+/* The same in at most so many columns: a longer text ends with "...", one character. */
+int chart_text_in(struct chart_page *, int column, int row, int columns, const char *text);
 
 /* A line, and a band from lo to hi (NULL: none). Values that are not finite leave a gap; on a logarithmic scale those
    not positive, too. With `letter` the line is marked by it every few columns, and drawn of it without utf8. With
@@ -33,7 +35,7 @@ struct chart {
   const struct chart_curve *curve;
   int curves, columns, rows, log_x, log_y;
   double x_low, x_high, y_low, y_high, level; /* level: a dashed line at this height */
-  int is_cut;                                 /* out: some values are beyond the frame */
+  int is_cut, is_crossed; /* out: some values are beyond the frame; a '+' stands where curves cross */
 };
 #define CHART_ENDS .x_low = NAN, .x_high = NAN, .y_low = NAN, .y_high = NAN, .level = NAN
 void chart_draw(struct chart_page *, struct chart *, int column, int row);

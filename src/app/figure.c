@@ -276,40 +276,26 @@ double figure_last(const struct table *t, int column)
   return NAN;
 }
 
-int figure_put_logits(FILE *f, const struct runset *set, void (*prepare)(struct table *), struct error *error)
+int figure_put_logits_axis(FILE *f, const struct runset *set, const struct spread *spread,
+                           struct error *error)
 {
-  struct spread spread = SPREAD_EMPTY;
-  double last[FIGURE_GROUPS];
-  fprintf(f, "$data << EOD\n");
-  for (int g = 0; g < set->groups; g++) {
-    struct table band;
-    int status = figure_band(&set->group[g], "attn/max_logit", prepare, 1, &band, error);
-    if (status) return status;
-    figure_see(&band, 0, figure_sets_axis(set, &set->group[g]), 1, &spread);
-    last[g] = figure_last(&band, 1);
-    table_bins(&band, FIGURE_BINS);
-    figure_put_block(f, &band, g);
-    table_free(&band);
-  }
-  fprintf(f, "EOD\n");
-  struct extent axis = spread_axis(&spread, 1);
+  struct extent axis = spread_axis(spread, 1);
   if (!(axis.high > 0)) return error_set(error, STATUS_USAGE, "no positive max logit to draw");
-  axis.low = fmax(axis.low, spread.value.high * 1e-6); /* a wide interval hides no curve */
-  spread_put(f, &spread, &axis);
+  axis.low = fmax(axis.low, spread->value.high * 1e-6); /* a wide interval hides no curve */
+  spread_put(f, spread, &axis);
   put_threshold(f, set);
-  gnuplot_numbers(f, "last", last, set->groups);
   return STATUS_OK;
 }
 
-struct text_panel figure_text_logits(const struct text_page *t, int mean)
+struct text_panel figure_text_logits(const struct text_page *t)
 {
   const double low = script_number(t->values, "low", 0), high = script_number(t->values, "high", 0);
   const double widen = high < 3 * low ? sqrt(3 * low / high) : 1; /* half a decade at least */
   return (struct text_panel){.x_name = "training step",
                              .block = "data",
-                             .y = mean,
-                             .lo = mean + 1,
-                             .hi = mean + 2,
+                             .y = 2,
+                             .lo = 3,
+                             .hi = 4,
                              .x_low = 0,
                              .x_high = script_number(t->values, "last_of_all", 0),
                              .y_low = low / widen,

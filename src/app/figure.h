@@ -86,11 +86,10 @@ void figure_put_block(FILE *, struct table *band, int g);
 int figure_is_log(const struct extent *, const struct metric *);
 /* The last finite value of a column; NaN if there is none. */
 double figure_last(const struct table *, int column);
-/* $data: a band a group of attn/max_logit, after `prepare`, geometric; with it spread_put, the threshold and
-   last[g], where the first column ends. */
-int figure_put_logits(FILE *, const struct runset *, void (*prepare)(struct table *), struct error *);
-/* The same with characters: a panel of its axes, the column of its mean given; and the meaning of the dashed line. */
-struct text_panel figure_text_logits(const struct text_page *, int mean);
+/* The logarithmic axis of max logits, and the threshold. */
+int figure_put_logits_axis(FILE *, const struct runset *, const struct spread *, struct error *);
+/* The same with characters: a panel of these axes, of bands as $data has them; and the meaning of the dashed line. */
+struct text_panel figure_text_logits(const struct text_page *);
 void figure_text_threshold(struct text_page *);
 #define FIGURE_TEXT_BAND "; dots: 95 % interval of the mean (Student's t)."
 #endif

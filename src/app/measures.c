@@ -178,8 +178,11 @@ static void add_values(struct buffer *b, const struct key_list *keys, const stru
 static void print_runs(const struct table_of *t, int csv)
 {
   struct buffer b = {0};
-  struct key_list keys;
-  runset_columns(t->set, NULL, &keys);
+  struct key_list keys, rest = {0};
+  if (csv)
+    runset_columns(t->set, NULL, &keys);
+  else
+    runset_text_columns(t->set, NULL, &keys, &rest);
   buffer_add(&b, "%skind" NEXT "seed" NEXT "state" NEXT, csv ? "file" NEXT "id" NEXT : "");
   for (int k = 0; k < t->metrics; k++) {
     buffer_add(&b, "%s" NEXT, t->metric[k].name);
@@ -208,7 +211,19 @@ static void print_runs(const struct table_of *t, int csv)
   }
   key_list_free(&keys);
   (csv ? print_csv : print_columns)(&b);
+  measures_print_rest(&rest);
   memory_free(b.text);
+}
+
+void measures_print_rest(struct key_list *rest)
+{
+  enum { WIDE = 100 };
+  int at = rest->count ? printf("The presets differ also in (columns of --csv):") : 0;
+  for (int k = 0; k < rest->count; k++) {
+    if (at + (int)strlen(rest->name[k]) + 2 > WIDE) at = printf("\n ") - 1;
+    at += printf(" %s%s", rest->name[k], k + 1 < rest->count ? "," : "\n");
+  }
+  key_list_free(rest);
 }
 
 void measures_print_unfinished(int runs)

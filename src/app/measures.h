@@ -19,6 +19,8 @@ struct measure measure_group(const struct run_group *, const struct metric *, co
 /* Behind a table of groups of which a run failed. */
 #define MEASURES_FAILED " Runs that diverged or blew up are counted, and left out of every mean."
 /* The end of a table's last line: "N runs have not finished ...", or nothing of 0. */
+/* Below a table without columns for these keys (runset_text_columns); frees them. */
+void measures_print_rest(struct key_list *rest);
 void measures_print_unfinished(int runs);
 
 /* With `baseline`, the label of a group or the value in it: each group against it, in pairs of equal seed. STATUS_USAGE

@@ -50,14 +50,13 @@ static double value_at(const struct run_series *s, double step)
 static void place_at(const struct run_series *s, double step, char out[32])
 {
   long row = row_of(s, step);
-  struct place largest = {.layer = -1}, last;
+  struct place largest = {.layer = -1, .head = -1}, last;
   if (row >= 0 && s->shape == PER_HEAD) {
     struct run_series one = *s;
     one.rows = 1, one.step += row, one.value += row * s->width;
     summary_places_of(&one, &largest, &last);
   }
-  *out = 0;
-  if (largest.layer >= 0) snprintf(out, 32, "L%dH%d", largest.layer, largest.head);
+  summary_place(&largest, out);
 }
 
 static int has_part(const char *stack, const char *name)

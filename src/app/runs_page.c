@@ -363,7 +363,7 @@ static void summarise(const struct runs_page *p, struct page_series *s, const st
     struct place now = {x, l->value[LIVE_STEP][i], (int)l->value[LIVE_LAYER][i], (int)l->value[LIVE_HEAD][i]};
     if (!isnan(l->value[LIVE_VAL_LOSS][i])) s->val = l->value[LIVE_VAL_LOSS][i];
     if (!isnan(s->peak.value) && !(x <= s->peak.value)) s->peak = now;
-    if (s->peak.layer < 0) s->peak = now;
+    if (isnan(s->peak.step)) s->peak = now;
     s->last = now;
   }
 }
@@ -489,13 +489,6 @@ void runs_page_all(struct runs_page *p)
 
 /* --- data sent to the page ------------------------------------------------------------------------------ */
 
-static json_t *place_json(const struct place *p)
-{
-  if (p->layer < 0) return json_null();
-  return json_pack("{s:o, s:o, s:i, s:i}", "value", json_number(p->value), "step", json_number(p->step),
-                   "layer", p->layer, "head", p->head);
-}
-
 /* Seconds of a step, as a mean; NaN: not known. */
 static double seconds_a_step(const struct page_series *s, const struct run *run)
 {
@@ -567,8 +560,9 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
                            : run_state(run->file)),
     "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",
     json_known(!isnan(left), left), "seconds_per_step", json_known(!isnan(a_step), a_step), "loss",
-    json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak", place_json(&s->peak),
-    "last", place_json(&s->last), "tau", json_known(!isnan(tau), tau), "own", own.to);
+    json_known(!s->waits, s->loss), "val", json_known(!s->waits, s->val), "peak",
+    summary_place_json(&s->peak), "last", summary_place_json(&s->last), "tau", json_known(!isnan(tau), tau),
+    "own", own.to);
 }
 
 /* "file" is the N of the files that have its numbers. */

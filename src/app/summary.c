@@ -10,8 +10,26 @@
 static void update_place(struct place *p, const struct run_series *s, long row, long i)
 {
   double x = s->value[row * s->width + i];
-  if (is_missing(x) || (p->layer >= 0 && (isnan(p->value) || x <= p->value))) return;
-  *p = (struct place){x, s->step[row], (int)(i / s->heads), (int)(i % s->heads)};
+  if (is_missing(x) || (!isnan(p->step) && (isnan(p->value) || x <= p->value))) return;
+  const int has_heads = s->shape == PER_HEAD;
+  *p = (struct place){x, s->step[row], has_heads || s->shape == PER_LAYER ? (int)(i / s->heads) : -1,
+                      has_heads ? (int)(i % s->heads) : -1};
+}
+
+const char *summary_place(const struct place *p, char out[32])
+{
+  int length = p->layer < 0 ? 0 : snprintf(out, 32, "L%d", p->layer);
+  snprintf(out + length, 32 - (size_t)length, p->head < 0 ? "" : "H%d", p->head);
+  return out;
+}
+
+static json_t *index_or_null(int i) { return i < 0 ? json_null() : json_integer(i); }
+
+json_t *summary_place_json(const struct place *p)
+{
+  if (isnan(p->step)) return json_null();
+  return json_pack("{s:o, s:o, s:o, s:o}", "value", json_number(p->value), "step", json_number(p->step),
+                   "layer", index_or_null(p->layer), "head", index_or_null(p->head));
 }
 
 void summary_places_of(const struct run_series *s, struct place *peak, struct place *last)

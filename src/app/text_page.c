@@ -40,23 +40,28 @@ struct text_page text_page_begin(const struct script_values *values)
   return t;
 }
 
-/* Words in lines; those of a name that is wider than the page are cut. Without UTF-8 other letters are '?'. */
+/* As much of a text as fits. Without UTF-8 other letters are '?'. */
+static void add_fitting(struct text_page *t, const char *text, int bytes, int columns)
+{
+  for (int i = 0, letter; i < bytes && (letter = text_letter(text + i)) > 0; i += letter) {
+    columns -= text_columns(text + i, 1);
+    if (columns < 0) break;
+    if (t->utf8 || letter == 1)
+      buffer_add(&t->out, "%.*s", letter, text + i);
+    else
+      buffer_add(&t->out, "%s", strncmp(text + i, "\303\227", 2) ? "?" : "x");
+  }
+}
+
+/* Words in lines; those of a name that is wider than the page are cut. */
 static void add_wrapped(struct text_page *t, const char *text)
 {
   int at = 0;
   while (*text) {
-    int bytes = (int)strcspn(text, " "), wide = text_letters(text, (size_t)bytes);
+    int bytes = (int)strcspn(text, " "), wide = text_columns(text, (size_t)bytes);
     if (at && at + 1 + wide > t->columns) buffer_add(&t->out, "\n"), at = 0;
     if (at) buffer_add(&t->out, " "), at++;
-    for (int i = 0, n = 0; i < bytes; i++) {
-      const int begins = ((unsigned char)text[i] & 0xC0) != 0x80;
-      n += begins;
-      if (n > t->columns) break;
-      if (t->utf8 || (unsigned char)text[i] < 0x80)
-        buffer_add(&t->out, "%c", text[i]);
-      else if (begins)
-        buffer_add(&t->out, "%s", strncmp(text + i, "\303\227", 2) ? "?" : "x");
-    }
+    add_fitting(t, text, bytes, t->columns);
     at += wide;
     text += bytes + (text[bytes] == ' ');
   }
@@ -100,13 +105,11 @@ static void add_letters(struct text_page *t)
   for (int g = 0; g < t->groups; g++) {
     struct buffer name = {0};
     text_group_name(t, g, &name);
-    int wide = text_letters(name.text, name.length);
+    int wide = text_columns(name.text, name.length);
     if (at && at + 3 + wide > t->columns) buffer_add(&t->out, "\n"), at = 0;
     if (at) buffer_add(&t->out, "   "), at += 3;
     if (t->colors) buffer_add(&t->out, "\033[%dm%c\033[0m", 30 + color_of(t, g), *name.text);
-    char *rest = name.text + (t->colors ? 1 : 0);
-    if (wide > t->columns) rest[t->columns - 1] = 0, text_clean(rest, strlen(rest) + 1, "");
-    buffer_add(&t->out, "%s", rest);
+    add_fitting(t, name.text + t->colors, (int)name.length - t->colors, t->columns - t->colors);
     at += wide;
     memory_free(name.text);
   }
@@ -139,9 +142,8 @@ static const double *column_of(const struct script_block *b, int column, double 
 }
 
 struct curves {
-  struct chart_curve curve[64];
+  struct chart_curve *curve;
   int count;
-  char point[64][2];
   struct arena *room;
 };
 
@@ -166,14 +168,15 @@ static void add_interval(struct curves *c, struct chart_curve *curve, const stru
 static const char *point_of(struct curves *c, const struct text_page *t, int g, int is_mean)
 {
   char letter = letter_of(t, g) ? letter_of(t, g) : 'o';
-  char *out = c->point[c->count - 1];
+  char *out = arena_get(c->room, 2, 1);
   out[0] = (char)(is_mean ? letter - 'a' + 'A' : letter), out[1] = 0;
   return out;
 }
 
-static void add_group(struct curves *c, const struct text_page *t, const struct text_panel *p, int g)
+static void add_group(struct curves *c, const struct text_page *t, const struct text_panel *p, int block)
 {
-  const struct script_block b = script_block(t->values, p->block, p->first + g);
+  const struct script_block b = script_block(t->values, p->block, p->first + block);
+  const int g = p->group_of ? (int)script_number(t->values, p->group_of, block) - 1 : block;
   struct chart_curve *curve;
   if (p->runs) {
     const struct script_block runs = script_block(t->values, p->runs, p->runs_first + g);
@@ -204,7 +207,9 @@ static void draw_panel(struct text_page *t, struct chart_page *page, const struc
                        int row, int columns, int rows)
 {
   struct curves c = {.room = arena_new()};
-  for (int g = 0; g < t->groups; g++) add_group(&c, t, p, g);
+  const int blocks = p->group_of ? p->blocks : t->groups;
+  c.curve = arena_get(c.room, 2 * (size_t)blocks + 1, sizeof *c.curve); /* with runs and marks */
+  for (int i = 0; i < blocks; i++) add_group(&c, t, p, i);
   if (p->marks) add_marks(&c, t, p);
   struct chart chart = {.title = p->title,
                         .x_name = p->x_name,
@@ -220,7 +225,7 @@ static void draw_panel(struct text_page *t, struct chart_page *page, const struc
                         .y_high = p->y_high,
                         .level = p->level};
   chart_draw(page, &chart, column, row);
-  t->is_cut |= chart.is_cut;
+  t->is_cut |= chart.is_cut, t->is_crossed |= chart.is_crossed;
   arena_free(c.room);
 }
 
@@ -257,6 +262,7 @@ void text_page_print(struct text_page *t, void (*draw)(struct text_page *))
   if (t->is_cut)
     add_wrapped(t, t->utf8 ? "\342\226\262\342\226\274: goes on beyond the frame."
                            : "^v: goes on beyond the frame.");
+  if (t->is_crossed) add_wrapped(t, "+: curves of several groups.");
   fwrite(t->out.text, 1, t->out.length, stdout);
   memory_free(t->out.text);
 }

@@ -8,15 +8,16 @@ struct text_page {
   const struct script_values *values;
   struct buffer out;
   int groups, columns, rows, utf8, colors;
-  int is_cut; /* some panel has values beyond its frame */
+  int is_cut, is_crossed; /* in some panel: see chart.h */
 };
 
-/* Curves of all groups on common axes: block `first` + g of $block is that of group g. Columns count from 0. */
+/* Curves of all groups on common axes: block `first` + g of $block is that of group g; with group_of, an array, each of
+   so many `blocks` is a curve of the group named there, from 1. Columns count from 0. */
 struct text_panel {
-  const char *title, *x_name, *block;
-  int first, x, y, lo, hi; /* hi 0: no intervals */
-  const char *runs;        /* a block a group of points x y, or NULL */
-  int runs_first, points;  /* points: the curve is points with bars, not a line and a band */
+  const char *title, *x_name, *block, *group_of;
+  int blocks, first, x, y, lo, hi; /* hi 0: no intervals */
+  const char *runs;                /* a block a group of points x y, or NULL */
+  int runs_first, points;          /* points: the curve is points with bars, not a line and a band */
   double x_low, x_high, y_low, y_high, level;
   int log_x, log_y;
   const char *marks; /* a block of crosses, "x y panel" from 1, or NULL */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -47,10 +48,28 @@ const char *text_s(long count) { return count == 1 ? "" : "s"; }
 
 const char *text_unit(const char *unit) { return strcmp(unit, "1") ? unit : ""; }
 
-int text_letters(const char *text, size_t bytes)
+int text_letter(const char *text)
+{
+  int n = *text ? 1 : 0;
+  while (n && n < 4 && ((unsigned char)text[n] & 0xC0) == 0x80) n++;
+  return n;
+}
+
+static int letter_columns(const char *text)
+{
+  const int bytes = text_letter(text);
+  wchar_t code = (unsigned char)*text;
+  if (bytes == 1) return 1;
+  code &= 0x7F >> bytes;
+  for (int i = 1; i < bytes; i++) code = code << 6 | ((unsigned char)text[i] & 0x3F);
+  const int columns = wcwidth(code);
+  return columns < 0 ? 1 : columns;
+}
+
+int text_columns(const char *text, size_t bytes)
 {
   int n = 0;
-  for (size_t i = 0; i < bytes; i++) n += ((unsigned char)text[i] & 0xC0) != 0x80;
+  for (size_t i = 0; i < bytes && text[i]; i += (size_t)text_letter(text + i)) n += letter_columns(text + i);
   return n;
 }
 

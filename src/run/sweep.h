@@ -67,5 +67,7 @@ void sweep_launches(const struct sweep *, long *launch);
    resumed. */
 int sweep_run(struct sweep *, struct error *);
 void sweep_free(struct sweep *);
+#define SWEEP_PLAN \
+  "sweep.plan" /* in the folder of the runs: a line for each point of the last sweep, ID TAB LABEL */
 const char *sweep_fate_name(enum sweep_fate);
 #endif

@@ -18,7 +18,7 @@
 
 /* The position of a value in a row of the journal; count 0: missing. */
 struct spot {
-  size_t at, count, heads;
+  size_t at, count, axes, heads;
 };
 
 struct live_state {
@@ -86,15 +86,16 @@ static void add_val(struct live_state *s, double step, double value)
   s->val[s->vals++] = value;
 }
 
-static void put_largest(struct live_rows *w, long row, const double *x, size_t n, size_t heads)
+/* axes: layer, or layer and head, or none. */
+static void put_largest(struct live_rows *w, long row, const double *x, size_t n, size_t axes, size_t heads)
 {
   size_t best = n;
   for (size_t i = 0; i < n && (best == n || !isnan(x[best])); i++)
     if (!is_missing(x[i]) && (best == n || !(x[i] <= x[best]))) best = i;
   if (best == n) return;
   w->value[LIVE_MAX_LOGIT][row] = x[best];
-  w->value[LIVE_LAYER][row] = (double)(best / heads);
-  w->value[LIVE_HEAD][row] = (double)(best % heads);
+  if (axes) w->value[LIVE_LAYER][row] = (double)(best / heads);
+  if (axes == 2) w->value[LIVE_HEAD][row] = (double)(best % heads);
 }
 
 /* Fill in the validation loss of each row: the last one up to its step. A validation row may come after the row of its
@@ -133,7 +134,7 @@ static void take_series(struct live_rows *w, const struct run_series *x, enum li
   for (long i = w->rows; i < x->rows; i++) add_row(w, x->step[i]);
   for (long i = 0; i < x->rows; i++) {
     if (field == LIVE_MAX_LOGIT)
-      put_largest(w, i, x->value + (size_t)i * width, width, heads);
+      put_largest(w, i, x->value + (size_t)i * width, width, (size_t)x->axes, heads);
     else if (width == 1 && field != LIVE_STEP && field != LIVE_VAL_LOSS)
       w->value[field][i] = x->value[i];
   }
@@ -183,7 +184,7 @@ static int see_column(void *context, int table, const struct journal_column *c)
         c->shape.kind != kind || (kind == KIND_F64 && c->shape.rank > 1))
       continue;
     s->spot[f] = (struct spot){s->journal.row_bytes[table] - bytes, bytes / h5_kind_size(kind),
-                               c->shape.rank == 3 ? (size_t)c->shape.dims[2] : 1};
+                               (size_t)c->shape.rank - 1, c->shape.rank == 3 ? (size_t)c->shape.dims[2] : 1};
   }
   return 1;
 }
@@ -208,7 +209,7 @@ static void see_row(struct live_rows *w, double step, const char *row, double *l
     memcpy(&x, row + max->at + i * sizeof x, sizeof x);
     logit[i] = (double)x;
   }
-  put_largest(w, w->rows - 1, logit, max->count, max->heads);
+  put_largest(w, w->rows - 1, logit, max->count, max->axes, max->heads);
 }
 
 /* Skip rows that the run file has; a row beyond the next belongs to a newer file. */

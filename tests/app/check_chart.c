@@ -1,9 +1,11 @@
 /* check_chart.c - curves drawn with characters: where the dots are, and where there must be none */
 #include <check.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 #include "app/chart.h"
 #include "base/memory.h"
 
@@ -192,6 +194,33 @@ START_TEST(in_color)
 END_TEST
 
 /* Ten levels from low to high; what is not known is '?', what has no logarithm the lowest. */
+/* A wide character takes two cells, which count where a text is cut and where it is centered. */
+START_TEST(wide_characters)
+{
+  if (!setlocale(LC_CTYPE, "C.UTF-8") || wcwidth(0x4E2D) != 2) return; /* a C library without widths */
+  struct chart_page page;
+  struct buffer out = {0};
+  chart_page_new(&page, 7, 6, 1);
+  ck_assert_int_eq(chart_text(&page, 0, 0, 0, "\344\270\255\346\226\207|"), 5);
+  chart_text_in(&page, 0, 1, 5, "\344\270\255\346\226\207|"); /* fits */
+  chart_text_in(&page, 0, 2, 4, "\344\270\255\346\226\207|"), chart_text(&page, 4, 2, 0, "|");
+  chart_text_in(&page, 0, 3, 3, "abcd"), chart_text(&page, 3, 3, 0, "|");
+  chart_text(&page, 4, 4, 0, "\344\270\255\346\226\207"); /* half of the last is beyond */
+  chart_text_in(&page, 0, 5, 3, "a\314\201bc");           /* an accent apart takes no cell */
+  chart_page_end(&out, &page, 0);
+  ck_assert_str_eq(out.text,
+                   "\344\270\255\346\226\207|\n\344\270\255\346\226\207|\n\344\270\255\342\200\246 |\n"
+                   "ab\342\200\246|\n    \344\270\255\nabc\n");
+  memory_free(out.text);
+  out = (struct buffer){0};
+  chart_page_new(&page, 7, 1, 0);
+  chart_text_in(&page, 0, 0, 3, "abcd"), chart_text(&page, 3, 0, 0, "|");
+  chart_page_end(&out, &page, 0);
+  ck_assert_str_eq(out.text, "ab~|\n");
+  memory_free(out.text);
+}
+END_TEST
+
 START_TEST(a_map)
 {
   static const char *const rows[] = {"L0", "L1"};
@@ -241,6 +270,7 @@ int main(void)
   tcase_add_test(tests, several_curves);
   tcase_add_test(tests, beyond_the_frame);
   tcase_add_test(tests, in_color);
+  tcase_add_test(tests, wide_characters);
   tcase_add_test(tests, a_map);
   tcase_add_test(tests, braille);
   suite_add_tcase(suite, tests);

@@ -210,15 +210,26 @@ START_TEST(logits_are_the_geometric_mean_of_the_largest_head)
 }
 END_TEST
 
-START_TEST(every_head_has_its_columns)
+START_TEST(every_head_has_its_column_of_each_run)
 {
-  static const double mean[STEPS][2] = {{1, 2}, {4, 1}, {2, 3}}; /* heads 0 and 1 of layer 0 */
+  static const int run_of[] = {2, 0, 1,
+                               4}; /* of Adam; the seeds of Muon that did not fail; the first of SGD */
+  static const int group_of[] = {ADAM, MUON, MUON, SGD};
   char *text = text_of("heads");
-  for (int step = 0; step < STEPS; step++)
-    for (int h = 0; h < 2; h++)
-      ck_assert_double_eq_tol(cell(text, "data", MUON, step + 1, 3 + 3 * h), mean[step][h], 1e-6);
-  ck_assert_double_eq_tol(cell(text, "data", ADAM, 2, 3 + 3 * 2), 7, 1e-6); /* layer 1, head 0 */
   ck_assert_double_eq(number(text, "panels"), 4);
+  ck_assert_double_eq(number(text, "runs"), 4);
+  for (int run = 0; run < 4; run++) {
+    ck_assert_double_eq(element(text, "group_of", run + 1), group_of[run] + 1);
+    for (int step = 0; step < STEPS; step++)
+      for (int h = 0; h < LAYERS * HEADS; h++) {
+        const double is = (double)logits[run_of[run]][step][h],
+                     has = cell(text, "data", run, step + 1, 2 + h);
+        ck_assert(isnan(is) ? isnan(has) : is == has);
+      }
+  }
+  ck_assert_double_eq(number(text, "low"), 1);
+  ck_assert_double_eq(number(text, "high"), 9); /* not of SGD, all of whose runs failed */
+  ck_assert_double_eq(number(text, "all_high"), 1e9);
   free(text);
 }
 END_TEST
@@ -313,7 +324,7 @@ int main(void)
   TCase *t = tcase_create("columns");
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, logits_are_the_geometric_mean_of_the_largest_head);
-  tcase_add_test(t, every_head_has_its_columns);
+  tcase_add_test(t, every_head_has_its_column_of_each_run);
   tcase_add_test(t, the_heat_map_has_the_first_seed_as_it_is);
   tcase_add_test(t, losses_are_means_over_the_seeds);
   tcase_add_test(t, spectra_are_means_over_the_tensors_of_a_kind);

@@ -31,6 +31,9 @@ awk '!/^#/ { m = $2; for (i = 3; i <= NF; i++) if ($i + 0 > m + 0) m = $i; print
 "$program" export "$dir/muon-1.h5" "$dir/adam-1.h5" loss --format=csv |
   awk -F, 'NR == 1 { if ($0 != "step,run,loss") bad = 1; next } { n++; if (NF != 3) bad = 1 }
     END { exit bad || n != 80 }' || fail "csv of two runs: it begins with its names"
+"$program" export "$dir/muon-1.h5" "$dir/adam-1.h5" loss --csv > "$dir/csv" &&
+  "$program" export "$dir/muon-1.h5" "$dir/adam-1.h5" loss --format=csv | cmp - "$dir/csv" || fail "--csv"
+"$program" export "$dir/muon-1.h5" loss --csv --format=tsv > "$dir/csv" 2>&1; test $? -eq 2 || fail "--csv --format=tsv"
 "$program" export "$dir/muon-1.h5" attn/max_logit --long --format=tsv |
   awk -F'\t' '!/^#/ { n++; if (NF != 3) bad = 1 } END { exit bad || n != 1 + 40 * 4 }' || fail "--long"
 "$program" export "$dir/muon-1.h5" loss val_loss |

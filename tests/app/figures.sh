@@ -376,6 +376,11 @@ if [ -w /dev/full ]; then
   test $status -eq 1 && grep -q 'cannot write to standard output' "$dir/err" || fail "-t on a full disk: exit $status, $(cat "$dir/err")"
 fi
 "$program" plot -t --figure=heads "$dir" > "$dir/text" 2> "$dir/err" || fail "-t heads: $(cat "$dir/err")"
+# heads have a line a seed, under the letter of their group
+LC_ALL=C "$program" plot -t --figure=heads "$dir"/adam-1.h5 "$dir"/muon-[12].h5 > "$dir/text" 2> "$dir/err" || fail "-t heads of two seeds: $(cat "$dir/err")"
+grep -qx 'A line for each seed.' "$dir/text" || fail "-t heads: $(tail -n 3 "$dir/text")"
+sed -n 's/^[^|]*|//p' "$dir/text" | grep -q b && ! sed -n 's/^[^|]*|//p' "$dir/text" | grep '[^-ab+x^v|0-9.e ]' || fail "-t heads: $(cat "$dir/text")"
+LC_ALL=C "$program" plot -t --figure=heads "$dir"/adam-1.h5 "$dir"/muon-1.h5 | cmp -s - "$dir/text" && fail "-t heads draws one seed of two"
 "$program" plot -t --figure=loss "$dir" > "$dir/text" 2> "$dir/err" || fail "-t loss: $(cat "$dir/err")"
 
 # the printed script draws the same figure; a folder of one's own is taken

@@ -41,6 +41,14 @@ for kind in attention ffn stabilizer optimizer schedule data observable preset c
   done
 done
 
+# ... so is every series that is computed when a run is read, with its source
+derived=$(sed -n 's/^  {"\([a-z_]*\/[a-z_]*\)", "[a-z_/]*",.*/\1/p' "$srcdir/src/storage/derived.c")
+test "$(echo $derived | wc -w)" -ge 2 || fail "series that are computed: $derived"
+for name in $derived; do
+  "$program" help "$name" > out 2> err && sed -n 1p out | grep -q "^  series $name" && grep -q '^  computed when' out && grep -q '^  recorded by' out || fail "help $name: $(cat out err)"
+done
+"$program" help drive/som 2> err; grep -q "did you mean 'drive/sum'" err || fail "help drive/som: $(cat err)"
+
 # run: the default, and its source, want no file
 "$program" run --dry-run > out 2> err && grep -q 'data' out && ! grep -q 'data.path *= *"*[a-z/]' out || fail "run without arguments: $(cat out err)"
 # ... and what it states is what a run takes: parameters, bytes of a checkpoint, and more memory than the parts alone

@@ -45,6 +45,21 @@ test "$found" = '8;16;' || fail "show --csv --group: model.width is $found"
 found=$("$program" show --csv --by kind "$dir"/width-*.h5 | column_of model.width)
 test "$found" = ';' || fail "show --csv --by kind: model.width is $found"
 rm -r "$dir"/width-*
+# of many keys those in which only presets differ are named below; presets, and keys in which runs of one preset differ, are columns
+small_run preset-1 preset=deepseek_v3 train.lr=0.01
+small_run preset-2 preset=deepseek_v3 train.lr=0.01 train.weight_decay=0.3
+small_run preset-3 preset=gemma2 train.lr=0.02
+for of in "" "--of=loss,train.lr"; do
+  # shellcheck disable=SC2086 # no word, or one
+  "$program" show ${of%,*} "$dir"/preset-*.h5 > "$dir/table" || fail "show of presets"
+  awk -v of="$of" 'NR == 1 { n = NF; if ($(n - 2) != "weight_decay" || $(n - 1) != "preset") bad = 1; for (i = 1; i <= n; i++) rate += $i == "lr" }
+    NR > 1 && NR < 5 { if ($NF ~ /-3/ ? $(NF - 1) != "gemma2" : $(NF - 1) != "deepseek_v3" || ($NF ~ /-2/) != ($(NF - 2) == 0.3)) bad = 1 }
+    NR > 4 { below = below $0; if (length($0) > 100) bad = 1 }
+    END { exit bad || rate != 1 || below !~ /^The presets differ.* model.attention,.* model.window,/ || below ~ /weight_decay|train\.lr/ }' "$dir/table" ||
+    fail "show $of of presets: $(cat "$dir/table")"
+done
+"$program" show --csv "$dir"/preset-*.h5 | head -n 1 | grep -q 'model.attention.*model.window.*train.weight_decay' || fail "show --csv of presets"
+rm -r "$dir"/preset-*
 
 # sensitivity to the rate: computed anew from the runs' losses; a run that blew up counts with its first loss
 "$program" sweep -q preset=muon,adam train.lr=0.01,0.1,1000 train.seed=1,2 model.width=16 model.heads=2 model.context=16 \

@@ -72,6 +72,24 @@ for width in 40 41 42 43 44 45 46 47 48 49 50 51 52 53; do
   LC_ALL=C COLUMNS=$width "$program" plot -t a.h5 b.h5 c.h5 > typed 2> err || fail "plot -t, $width columns: $(cat err)"
   test "$(widest)" -le $width || fail "$width columns: $(widest): $(cat typed)"
 done
+# names of other scripts: two cells for each wide letter, '?' without UTF-8, and a label of a map that is too wide is cut
+mkdir wide && for n in 1 2; do
+  text=wide/$n$(printf '\344\270\255\346\226\207%.0s' 1 2 3 4 5)
+  seq "$((n * 1000))" > "$text"
+  for lr in 0.01 0.02; do small_run "wide/$n-$lr" data=bytes data.path="$text" train.lr=$lr train.steps=5; done
+done
+LC_ALL=C COLUMNS=40 "$program" plot -t --x=train.lr --y=data.path --of=val wide/*.h5 > map 2> err || fail "a map of names: $(cat err)"
+grep -q '^wide/1???????~  *[0-9.][0-9.]*  *[0-9.]*$' map || fail "a map of names: $(cat map)"
+LC_ALL=C "$program" plot -t --series=attn/max_logit --series=loss wide/[12]-0.01.h5 > plain
+LC_ALL=C grep -q '[^ -~]' plain && fail "names are not ASCII: $(cat plain)"
+grep -q '^a .*1??????????  *b .*2??????????$' plain && grep -qx '+: curves of several groups.' plain || fail "the letters of groups: $(cat plain)"
+LC_ALL=C.UTF-8 COLUMNS=40 "$program" plot -t --x=train.lr --y=data.path --of=val wide/*.h5 > map
+cut=$(printf '\344\270\255\346\226\207%.0s' 1 2)$(printf '\344\270\255\342\200\246')
+grep -q "^wide/1$cut  *[0-9]" map || fail "a map of wide letters: $(cat map)"
+# a log axis is named, and titles of panels side by side do not touch
+small_run steep preset=adam train.lr=0.3 train.warmup=0 train.steps=20 train.on_nonfinite=continue
+COLUMNS=120 "$program" plot -t --series=attn/max_logit --series=loss steep.h5 > plain
+grep -q 'max logit, max over heads  (nat)  (log scale)' plain && grep -q 'loss  (nat)$' plain || fail "a log axis: $(head -n 3 plain)"
 drawn_at 80 C.UTF-8 xterm "'$program' plot -t a.h5 b.h5"
 grep -q "$escape\[36m" typed && grep -q "$escape\[33m" typed || fail "no colors of two groups: $(cat typed)"
 for set in 'NO_COLOR=1 TERM=xterm' 'TERM=dumb'; do

@@ -141,6 +141,16 @@ if command -v script > /dev/null; then
   awk 'length($0) > 50 { bad = 1 } END { exit bad }' "$dir/table" || fail "a table too wide: $(cat "$dir/table")"
   grep -q '^second  *muon  *0.01  *4  *40/40 ' "$dir/table" && grep -q '^öjunk  *-  *-  *- unreadable' "$dir/table" && grep -q '^1 more' "$dir/table" || fail "a table: $(cat "$dir/table")"
 fi
+# the points of the last sweep into the folder that are done; another sweep's run is none of them
+: > "$dir/empty.conf"
+sweep() { "$program" sweep -q "$dir/empty.conf" $tiny train.steps=3 sweep.dir="$dir/swept" "$@" > "$dir/out" 2> "$dir/err" || fail "a sweep: $(cat "$dir/err")"; }
+# shellcheck disable=SC2086 # a list of settings
+sweep train.seed=1,2
+sweep train.seed=2,3,4
+awk -F '\t' '$2 != "train.seed=" NR + 1 || $1 !~ /^[0-9a-f]+$/ { bad = 1 } END { exit bad || NR != 3 }' "$dir/swept/sweep.plan" || fail "sweep.plan: $(cat "$dir/swept/sweep.plan")"
+rm "$dir/swept/$(sed -n '3s/\t.*//p' "$dir/swept/sweep.plan").h5"
+timeout 60 "$program" watch "$dir/swept" > "$dir/out" 2> "$dir/err" || fail "watch of a sweep: $(cat "$dir/err")"
+grep -q 'swept: 3 runs: 3 [a-z-]*; 2 of 3 points of the last sweep are done; nothing' "$dir/err" || fail "points of a sweep: $(cat "$dir/err")"
 mkdir "$dir/none"
 timeout 60 "$program" watch "$dir/none" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 && grep -q 'no run file' "$dir/err" || fail "watch of an empty folder: exit $status: $(cat "$dir/err")"

@@ -20,7 +20,7 @@
 struct options {
   struct selected_runs chosen;
   struct words series;
-  long format, layer, head, every, bins, reduce, band, long_, list, follow,
+  long format, csv, layer, head, every, bins, reduce, band, long_, list, follow,
     overwrite; /* -1: not given, of choices too */
   const char *safetensors;
 };
@@ -36,6 +36,7 @@ static const struct command_option options[] = {
          "Columns are for gnuplot and awk, with lines of # that describe them. The others are tables alone, "
          "their names in the first line; a text that a spreadsheet would compute, as =1+1, has an apostrophe "
          "before it"),
+  FLAG(csv, 0, "--format=csv, by the name that show has"),
   WHOLE(layer, 0, "L", "-1", 0, INT_MAX, "Only this layer, from 0"),
   WHOLE(head, 0, "H", "-1", 0, INT_MAX, "Only this head of each layer, from 0"),
   CHOICE(reduce, 0, reductions, NULL, "One column: the largest or the mean of each step"),
@@ -91,6 +92,9 @@ static int check_options(struct options *r, struct error *e)
     return error_set(e, STATUS_USAGE, "export --follow: takes one run, and no series");
   if (!r->series.count && !r->list && !r->safetensors && !r->follow)
     return error_set(e, STATUS_USAGE, "export: no series given; --list names those in the file");
+  if (r->csv && r->format == TABLE_TSV)
+    return error_set(e, STATUS_USAGE, "export --csv: not with --format=tsv");
+  if (r->csv) r->format = TABLE_CSV;
   return STATUS_OK;
 }
 

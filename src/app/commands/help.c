@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "config/plugin.h"
 #include "config/preset.h"
+#include "storage/derived.h"
 
 struct options {
   struct request request;
@@ -195,17 +196,35 @@ static const char *key_that_ends(const char *last, char out[KEY_ROOM])
   return NULL;
 }
 
-/* A series, the plug-ins that record it, and a key with the same last part. */
-static int help_series(const char *topic)
+/* A series, and the plug-ins that record it. */
+static int help_recorded(const char *name)
 {
-  char name[KEY_ROOM];
   int found = 0;
   for (const struct plugin *p = plugin_table(); p->kind; p++)
     for (const struct series *s = series_of(p); s && s->name; s++) {
-      if (strcmp(s->name, topic)) continue;
+      if (strcmp(s->name, name)) continue;
       if (!found++) print_series(s);
       printf("  recorded by %s %s\n", p->kind, p->name);
     }
+  return found;
+}
+
+/* A series that is computed when a run is read, and its source. */
+static int help_derived(const char *topic)
+{
+  const struct derived *d = derived_find(topic);
+  if (!d) return 0;
+  print_series(&(struct series){.name = d->name, .unit = d->unit, .definition = d->long_name});
+  printf("  computed when a run is read, from\n");
+  help_recorded(d->source);
+  return 1;
+}
+
+/* A series, and a key with the same last part. */
+static int help_series(const char *topic)
+{
+  char name[KEY_ROOM];
+  int found = help_recorded(topic) + help_derived(topic);
   if (found && key_that_ends(topic, name)) help_key(name);
   return found;
 }
@@ -273,6 +292,7 @@ static int unknown_topic(const char *topic, struct error *e)
   for (const struct topic *t = topics; t->name; t++) add_word(words, &count, t->name);
   for (const char *const *f = figure_names; *f; f++) add_word(words, &count, *f);
   for (const struct plugin *p = plugin_table(); p->kind; p++) add_word(words, &count, p->name);
+  for (const struct derived *d = derived_series; d->name; d++) add_word(words, &count, d->name);
   for (const struct claim_row *row = claim_rows; row->claim; row++) add_word(words, &count, row->claim->id);
   for (const struct config_section *s = config_sections(); s->rows; s++) {
     if (*s->prefix) add_word(words, &count, s->prefix);

@@ -68,15 +68,16 @@ static const char *stack_of(const struct run *run)
 
 static void place_text(const struct place *p, char out[32])
 {
-  if (p->layer < 0)
+  char place[32];
+  if (isnan(p->step))
     snprintf(out, 32, "-");
   else
-    snprintf(out, 32, "%.4g L%dH%d", p->value, p->layer, p->head);
+    snprintf(out, 32, "%.4g%s%s", p->value, p->layer < 0 ? "" : " ", summary_place(p, place));
 }
 
 /* The columns of keys in which the runs differ, each as wide as its widest value. */
 struct extra_columns {
-  struct key_list keys;
+  struct key_list keys, rest; /* rest: named below */
   int *width;
 };
 
@@ -100,7 +101,7 @@ static struct extra_columns extra_columns(const struct runset *set)
 {
   struct extra_columns x;
   char room[RUN_VALUE];
-  runset_columns(set, "train.lr", &x.keys);
+  runset_text_columns(set, "train.lr", &x.keys, &x.rest);
   x.width = memory_new((size_t)x.keys.count + 1, sizeof *x.width);
   for (int k = 0; k < x.keys.count; k++) {
     x.width[k] = (int)strlen(extra_name(&x.keys, k));
@@ -141,6 +142,7 @@ static void print_runs(const struct runset *set, const struct summary *summaries
   for (int k = 0; k < x.keys.count; k++) printf("%-*s  ", x.width[k], extra_name(&x.keys, k));
   printf("file\n");
   for (int i = 0; i < set->runs; i++) print_run(set->list[i], &summaries[set->list[i] - set->run], width, &x);
+  measures_print_rest(&x.rest);
   key_list_free(&x.keys);
   memory_free(x.width);
 }
@@ -289,13 +291,6 @@ static int print_dead(const struct run *run, double share, struct error *error)
 
 /* --- JSON ---------------------------------------------------------------------------------------------- */
 
-static json_t *json_place(const struct place *p)
-{
-  if (p->layer < 0) return json_null();
-  return json_pack("{s:o, s:o, s:i, s:i}", "value", json_number(p->value), "step", json_number(p->step),
-                   "layer", p->layer, "head", p->head);
-}
-
 static int json_parameter(void *context, const char *key, const char *value)
 {
   json_object_set_new(context, key, json_text(value));
@@ -349,8 +344,8 @@ static json_t *json_run(const struct run *run, const struct summary *s)
                    json_text(stack_of(run)), "lr", json_number(s->lr), "seed", (json_int_t)run->seed, "state",
                    json_text(run_shown_state(run->file)), "steps", (json_int_t)s->steps, "loss",
                    json_known(s->has_loss, s->number[LOSS]), "val_loss",
-                   json_known(s->has_val, s->number[VAL]), "peak_max_logit", json_place(&s->peak),
-                   "last_max_logit", json_place(&s->last), "clips", json_number(s->number[CLIPS]),
+                   json_known(s->has_val, s->number[VAL]), "peak_max_logit", summary_place_json(&s->peak),
+                   "last_max_logit", summary_place_json(&s->last), "clips", json_number(s->number[CLIPS]),
                    "wall_seconds", json_number(run_wall_seconds(run->file)), "notes", json_notes(&s->notes));
 }
 
@@ -577,7 +572,8 @@ const struct command command_show = {
     "A summary of runs, one line each. " SELECTION_HELP
     " loss and val are those of the last recorded step; peak "
     "and last are the largest max logit of all recorded steps and of the last, with layer and head. Each key "
-    "of the configuration in which the runs differ is a column. Notes of the runs stand below.",
+    "of the configuration in which the runs differ is a column; of more than 8, those in which only runs of "
+    "different presets differ are named below. Notes of the runs stand below.",
   .more = "maxlogit show runs --group --where 'train.lr<0.05'\nmaxlogit show --why a.h5",
   OPTIONS,
   .shared = selection_options,

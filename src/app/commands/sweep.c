@@ -8,6 +8,7 @@
 #include "app/summary.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/status_line.h"
 #include "base/text.h"
@@ -141,7 +142,7 @@ static struct sweep_result read_result(const char *path)
   int has = summary_last(run, "val_loss", &value);
   summary_number(has, value, r.val_loss);
   summary_places(run, &peak, &last);
-  if (peak.layer >= 0) {
+  if (!isnan(peak.step)) {
     snprintf(r.peak, sizeof r.peak, "%.4g", peak.value);
     snprintf(r.last, sizeof r.last, "%.4g", last.value);
   }
@@ -246,6 +247,20 @@ static int plan(struct sweep *s, struct config *c, const struct options *r, stru
   return status;
 }
 
+/* sweep.plan beside the runs, a line a point: `watch` counts the points that are left. The sweep itself reports a
+   folder that cannot be written. */
+static void write_plan(const struct sweep *s)
+{
+  struct buffer lines = {0}, path = {0};
+  struct error e = {0};
+  for (long i = 0; i < s->count; i++) buffer_add(&lines, "%s\t%s\n", s->points[i].id, s->points[i].label);
+  const char *one = s->points->path;
+  buffer_add(&path, "%.*s" SWEEP_PLAN, (int)(text_file_name(one) - one), one);
+  if (!file_make_folders(path.text, &e)) file_write(path.text, lines.text, lines.length, &e);
+  memory_free(lines.text);
+  memory_free(path.text);
+}
+
 static int run_points(struct sweep *s, const struct options *a, struct error *e)
 {
   int quiet = a->quiet || !farm_tells();
@@ -266,6 +281,7 @@ static int run_points(struct sweep *s, const struct options *a, struct error *e)
   if (!quiet) say_what_extends(s);
   for (long i = 0; i < s->count; i++)
     if (s->points[i].fate == SWEEP_FAILED && farm_tells()) look(&view, s, i); /* in an earlier sweep */
+  if (farm_tells() && count_over(s) < s->count) write_plan(s);
   int status = sweep_run(s, e);
   clear_bar(&view);
   for (int i = 0; i < view.lines; i++) memory_free(view.line[i]);

@@ -1,6 +1,7 @@
 /* watch.c - follow a run, or the runs of a folder, until they end */
 #include <dirent.h>
 #include <math.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/number.h"
 #include "base/status_line.h"
 #include "base/text.h"
+#include "run/sweep.h"
 #include "storage/layout.h"
 #include "storage/live_rows.h"
 #include "storage/run_file.h"
@@ -39,10 +41,12 @@ static void values_of(const struct live_rows *l, long row, double out[LIVE_FIELD
 
 static void add_values(struct buffer *b, const double value[LIVE_FIELDS])
 {
+  char text[32];
   buffer_add(b, "step %.0f  loss %.4f", value[LIVE_STEP], without_nan_sign(value[LIVE_LOSS]));
   if (!isnan(value[LIVE_VAL_LOSS])) buffer_add(b, "  val %.4f", value[LIVE_VAL_LOSS]);
   buffer_add(b, "  max logit %.4g", without_nan_sign(value[LIVE_MAX_LOGIT]));
-  if (value[LIVE_LAYER] >= 0) buffer_add(b, " (L%.0fH%.0f)", value[LIVE_LAYER], value[LIVE_HEAD]);
+  const struct place place = {.layer = (int)value[LIVE_LAYER], .head = (int)value[LIVE_HEAD]};
+  if (place.layer >= 0) buffer_add(b, " (%s)", summary_place(&place, text));
   buffer_add(b, "\n");
 }
 
@@ -156,19 +160,27 @@ struct folder_view {
   const struct live_view *view;
   struct watched_run *run;
   int runs;
+  void *known; /* tsearch: the paths of the runs */
+  struct file_stamp plan_read;
+  char *plan; /* the file of the last sweep, its lines cut into texts */
+  void *ids;  /* tsearch: those of its points */
+  long points;
 };
+
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+static void keep(void *text) { (void)text; }
 
 static int is_run_name(const struct dirent *entry) { return run_stem(entry->d_name) > 0; }
 
 static void add_run(struct folder_view *f, const char *path)
 {
-  for (int i = 0; i < f->runs; i++)
-    if (!strcmp(f->run[i].path, path)) return;
+  if (tfind(path, &f->known, by_text)) return;
   f->run = memory_grow(f->run, (size_t)f->runs, (size_t)f->runs + 1, sizeof *f->run);
   struct watched_run *r = &f->run[f->runs++];
   *r = (struct watched_run){
     .path = memory_text(path), .lr = NAN, .about.seed = -1, .shown = text_stem(path, ".h5"), .is_live = 1};
   text_clean(r->shown, strlen(r->shown) + 1, "");
+  tsearch(r->path, &f->known, by_text);
   for (int i = 0; i < LIVE_FIELDS; i++) r->last[i] = NAN;
   live_begin(&r->live, path);
 }
@@ -186,6 +198,39 @@ static int find_runs(struct folder_view *f, struct error *e)
   }
   free(list);
   return STATUS_OK;
+}
+
+static void forget_plan(struct folder_view *f)
+{
+  tdestroy(f->ids, keep);
+  memory_free(f->plan);
+  f->ids = f->plan = NULL, f->points = 0;
+}
+
+/* The points of the last sweep into this folder, once per sweep. */
+static void read_plan(struct folder_view *f)
+{
+  struct buffer path = {0};
+  size_t length;
+  buffer_add(&path, "%s/" SWEEP_PLAN, f->view->run_path);
+  if (file_has_changed(path.text, &f->plan_read)) {
+    f->plan_read = file_stamp(path.text);
+    forget_plan(f);
+    if (file_read_real(path.text, &f->plan, &length, NULL)) f->plan = NULL;
+    for (char *line = f->plan; line && *line;) {
+      char *end = line + strcspn(line, "\n"), *next = end + (*end == '\n');
+      line[strcspn(line, "\t\n")] = 0;
+      f->points += *(char **)tsearch(line, &f->ids, by_text) == line;
+      line = next;
+    }
+  }
+  memory_free(path.text);
+}
+
+static int is_done(const struct watched_run *r)
+{
+  return !r->is_live &&
+         (!strcmp(r->state, "finished") || !strcmp(r->state, "diverged") || !strcmp(r->state, "blown-up"));
 }
 
 /* 1: it is being written; -1: it has just ended; 0: it ended before. */
@@ -226,7 +271,7 @@ static void add_padded(struct buffer *b, const char *text, int width)
 {
   char fits[64];
   text_fill(fits, (size_t)width + 1 < sizeof fits ? (size_t)width + 1 : sizeof fits, text);
-  buffer_add(b, "%s%*s ", fits, width - text_letters(fits, strlen(fits)), "");
+  buffer_add(b, "%s%*s ", fits, width - text_columns(fits, strlen(fits)), "");
 }
 
 static void add_value(struct buffer *b, const struct watched_run *r, enum live_field field, int width,
@@ -288,18 +333,25 @@ static void add_table(struct buffer *out, const struct folder_view *f, struct te
   if (left) buffer_add(out, "%d more\n", left);
 }
 
+/* "runs: 3 runs: 1 running, 2 finished; 2 of 8 points of the last sweep are done" */
 static void add_states(struct buffer *b, const struct folder_view *f)
 {
-  buffer_add(b, "%s: %d run%s", f->view->shown, f->runs, text_s(f->runs));
+  struct counted {
+    const char *state;
+    int runs;
+  } *count = memory_new((size_t)f->runs + 1, sizeof *count);
+  int states = 0, k;
+  long done = 0;
   for (int i = 0; i < f->runs; i++) {
-    int count = 0, before = 0;
-    for (int k = 0; k < f->runs; k++) {
-      int same = !strcmp(f->run[k].state, f->run[i].state);
-      count += same;
-      before += same && k < i;
-    }
-    if (!before) buffer_add(b, "%s %d %s", i ? "," : ":", count, f->run[i].state);
+    for (k = 0; k < states && strcmp(count[k].state, f->run[i].state) != 0;) k++;
+    if (k == states) count[states++].state = f->run[i].state;
+    count[k].runs++;
+    done += is_done(&f->run[i]) && tfind(f->run[i].shown, &f->ids, by_text);
   }
+  buffer_add(b, "%s: %d run%s", f->view->shown, f->runs, text_s(f->runs));
+  for (k = 0; k < states; k++) buffer_add(b, "%s %d %s", k ? "," : ":", count[k].runs, count[k].state);
+  if (f->points) buffer_add(b, "; %ld of %ld points of the last sweep are done", done, f->points);
+  memory_free(count);
 }
 
 static void show_folder(const struct folder_view *f)
@@ -337,6 +389,7 @@ static int follow_folder(struct live_view *w, struct error *e)
   int status;
   while (!(status = find_runs(&f, e)) && !ferror(stdout)) {
     int writers = 0;
+    read_plan(&f);
     for (int i = 0; i < f.runs; i++) {
       int found = look_at(&f.run[i]);
       writers += found > 0;
@@ -356,6 +409,8 @@ static int follow_folder(struct live_view *w, struct error *e)
     memory_free(f.run[i].path);
     memory_free(f.run[i].shown);
   }
+  tdestroy(f.known, keep);
+  forget_plan(&f);
   memory_free(f.run);
   memory_free(b.text);
   return status;
@@ -394,7 +449,8 @@ const struct command command_watch = {
   .help = "follow a run or a folder of runs in the terminal",
   .about = "Follow a run that is being written: curves on a terminal, plain lines elsewhere. Ends when the "
            "run ends. Follow the runs of a folder: a table on a terminal, elsewhere a line for each run that "
-           "has ended. Ends when nothing was written in the folder for 10 seconds.",
+           "has ended, and the number of points of the last sweep that are done. Ends when nothing was "
+           "written in the folder for 10 seconds.",
   .more = "maxlogit watch a.h5\nmaxlogit watch runs",
   .options = options,
   .size = sizeof(struct live_view),

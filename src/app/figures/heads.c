@@ -1,10 +1,51 @@
-/* heads.c - max logit of every head against step: small multiples */
+/* heads.c - max logit of every head against step: small multiples, a line a run
+   A mean over seeds would mix heads: which of them grow, and which die, differs from seed to seed. */
+#include <math.h>
 #include "analysis/dead.h"
 #include "app/figure.h"
 #include "app/text_page.h"
 #include "base/memory.h"
 
 enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
+
+/* A run as block `block` of $data: step, then max logit of each head. */
+static int put_run(FILE *f, const struct run *run, int block, int counts, struct spread *spread,
+                   struct error *error)
+{
+  struct table t;
+  int status = run_table(run, "attn/max_logit", &t, error);
+  if (status) return status;
+  for (long i = 0; i < t.rows * t.columns; i++) spread_see(spread, counts, 1, t.value[i], NAN, NAN);
+  if (counts && t.rows) spread->value.last_step = fmax(spread->value.last_step, t.step[t.rows - 1]);
+  table_bins(&t, FIGURE_BINS);
+  if (block) fputs("\n\n", f);
+  table_write_header(f, &t, TABLE_COLUMNS, NULL);
+  table_write_rows(f, &t, TABLE_COLUMNS, NULL);
+  if (!t.rows) fputs("0 NaN\n", f);
+  table_free(&t);
+  return STATUS_OK;
+}
+
+static int put_runs(FILE *f, const struct runset *set, struct error *error)
+{
+  const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
+  double *group_of = memory_new((size_t)set->runs, sizeof *group_of);
+  struct spread spread = SPREAD_EMPTY;
+  int runs = 0, status = STATUS_OK;
+  fprintf(f, "$data << EOD\n");
+  for (int g = 0; g < set->groups; g++) {
+    const int count = figure_runs(&set->group[g], drawn), counts = figure_sets_axis(set, &set->group[g]);
+    for (int i = 0; i < count && !status; i++) {
+      status = put_run(f, drawn[i], runs, counts, &spread, error);
+      group_of[runs++] = g + 1;
+    }
+  }
+  fprintf(f, "EOD\nruns = %d\n", runs);
+  gnuplot_numbers(f, "group_of", group_of, runs);
+  memory_free(group_of);
+  memory_free(drawn);
+  return status ? status : figure_put_logits_axis(f, set, &spread, error);
+}
 
 /* "step max_logit panel group", panel and group from 1, of every head of every drawn run that died. */
 static int put_run_deaths(FILE *f, const struct run *run, int g, int heads, long *deaths, struct error *error)
@@ -63,7 +104,7 @@ static int heads_data(FILE *f, const struct figure_request *r, struct error *err
   }
   fprintf(f, "]\n");
   figure_put_heading(f, set, "Max logit of every head against training step");
-  status = figure_put_logits(f, set, NULL, error);
+  status = put_runs(f, set, error);
   return status ? status : put_deaths(f, set, b.heads, error);
 }
 
@@ -72,7 +113,9 @@ static void heads_text(struct text_page *t)
   const int panels = (int)script_number(t->values, "panels", 0);
   struct text_panel *p = memory_new((size_t)panels + 1, sizeof *p);
   for (int i = 0; i < panels; i++) {
-    p[i] = figure_text_logits(t, 2 + 3 * i);
+    p[i] = figure_text_logits(t);
+    p[i].y = 1 + i, p[i].hi = 0;
+    p[i].group_of = "group_of", p[i].blocks = (int)script_number(t->values, "runs", 0);
     p[i].title = script_text(t->values, "panel_name", i);
     p[i].x_name = NULL;
     p[i].marks = "deaths", p[i].panel = i + 1;
@@ -82,7 +125,8 @@ static void heads_text(struct text_page *t)
   if (script_number(t->values, "deaths", 0) > 0)
     text_note(t, "%s: a head died; `maxlogit show --dead` lists them.", t->utf8 ? "\303\227" : "x");
   text_note(t, "Log scale.");
-  text_note_means(t, "Line: geometric mean", FIGURE_TEXT_BAND);
+  if (script_number(t->values, "runs", 0) > t->groups)
+    text_note(t, "A line for each %s.", script_text(t->values, "one_is", 0));
   memory_free(p);
 }
 

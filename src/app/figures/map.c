@@ -54,8 +54,12 @@ static int make_axes(struct map *m, struct error *error)
         return error_set(error, STATUS_USAGE, "%s has more than %d values: choose with --where", a->key,
                          MOST_VALUES);
     for (int k = 0; k < a->count; k++) {
+      static const char ellipsis[] = "\342\200\246";
       char room[RUN_VALUE];
-      text_fill(a->text[k], sizeof a->text[k], run_value(a->run[k], a->key, room));
+      const char *value = run_value(a->run[k], a->key, room);
+      const int is_long = strlen(value) >= RUN_VALUE;
+      const size_t fits = text_fill(a->text[k], is_long ? RUN_VALUE + 1 - sizeof ellipsis : RUN_VALUE, value);
+      if (is_long) memcpy(a->text[k] + fits, ellipsis, sizeof ellipsis);
     }
   }
   return STATUS_OK;
@@ -162,7 +166,7 @@ static int map_data(FILE *f, const struct figure_request *r, struct error *error
 static int room_of(const struct text_page *t, const char *texts, int i)
 {
   const char *text = script_text(t->values, texts, i);
-  const int letters = text_letters(text, strlen(text)) + 2;
+  const int letters = text_columns(text, strlen(text)) + 2;
   return letters > 10 ? letters : 10;
 }
 
@@ -182,8 +186,11 @@ static void text_cells(struct text_page *t, int panel)
   }
   struct chart_page page;
   chart_page_new(&page, t->columns, high + 1, t->utf8);
-  for (int y = 0; y < high; y++) chart_text(&page, 0, high - 1 - y, 0, script_text(t->values, "y_value", y));
-  for (int x = 0; x < shown; x++) chart_text(&page, at[x], high, 0, script_text(t->values, "x_value", x));
+  for (int y = 0; y < high; y++)
+    chart_text_in(&page, 0, high - 1 - y, at[0] - 2, script_text(t->values, "y_value", y));
+  for (int x = 0; x < shown; x++) /* the first may be wider than the page */
+    chart_text_in(&page, at[x], high, (at[x + 1] - 2 < t->columns ? at[x + 1] - 2 : t->columns) - at[x],
+                  script_text(t->values, "x_value", x));
   for (long r = 0; r < b.rows; r++) {
     const double *cell = b.value + r * b.columns;
     char text[48];

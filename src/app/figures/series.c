@@ -139,8 +139,11 @@ static void series_text(struct text_page *t)
 {
   const int panels = (int)script_number(t->values, "panels", 0);
   struct text_panel p[FIGURE_SERIES];
-  for (int i = 0; i < panels; i++)
-    p[i] = (struct text_panel){.title = script_text(t->values, "panel_name", i),
+  struct buffer title[FIGURE_SERIES] = {{0}};
+  for (int i = 0; i < panels; i++) {
+    const int log_y = script_number(t->values, "log_y", i) > 0;
+    buffer_add(&title[i], "%s%s", script_text(t->values, "panel_name", i), log_y ? "  (log scale)" : "");
+    p[i] = (struct text_panel){.title = title[i].text,
                                .x_name = script_text(t->values, "x_name", 0),
                                .block = "data",
                                .first = i * t->groups,
@@ -152,8 +155,10 @@ static void series_text(struct text_page *t)
                                .y_low = script_number(t->values, "low", i),
                                .y_high = script_number(t->values, "high", i),
                                .level = NAN,
-                               .log_y = script_number(t->values, "log_y", i) > 0};
+                               .log_y = log_y};
+  }
   text_panels(t, p, panels, 56, 2);
+  for (int i = 0; i < panels; i++) memory_free(title[i].text);
   text_note_means(t, "Line: mean (geometric on a log axis)", FIGURE_TEXT_BAND);
 }
 
