@@ -54,11 +54,30 @@ struct config *bench_config(const struct bench *b, const struct bench_stack *sta
 void bench_forget(const struct bench *b, int file)
 {
   static const char *const ends[] = {"h5", "journal", "lock"};
-  for (int k = 0; k < 3; k++) {
-    char path[96];
-    snprintf(path, sizeof path, "%s/%d.%s", b->folder, file, ends[k]);
-    file_remove(path);
-  }
+  char path[96];
+  for (int k = 0; k < 3; k++)
+    snprintf(path, sizeof path, "%s/%d.%s", b->folder, file, ends[k]), file_remove(path);
+}
+
+int engine_open(struct engine *g, struct config *c, int flags, struct error *e)
+{
+  *g = (struct engine){.config = c};
+  if (!c || trainer_init(&g->trainer, c, flags, e)) return e->status;
+  g->ops = trainer_device(g->trainer)->ops;
+  return STATUS_OK;
+}
+
+double engine_step(struct engine *g, struct error *e)
+{
+  trainer_device(g->trainer)->ops = g->ops;
+  double began = clock_seconds();
+  return trainer_step(g->trainer, e) ? NAN : clock_seconds() - began;
+}
+
+void engine_close(struct engine *g)
+{
+  if (g->trainer) trainer_abandon(g->trainer);
+  if (g->config) config_free(g->config);
 }
 
 int bench_step(struct trainer *t, struct bench_operations *o, struct error *e)
@@ -94,32 +113,54 @@ double bench_sum(const double of_operations[OP_COUNT])
 int bench_contrast(double seconds, int rounds, double (*time)(void *context, int which), void *context,
                    struct contrast *c)
 {
-  enum { MOST_ROUNDS = 400 };
-  double ratio[MOST_ROUNDS], of_x[MOST_ROUNDS], end = clock_seconds() + seconds;
-  int n = 0;
+  double ratio[BENCH_MOST_ROUNDS], all[2][BENCH_MOST_ROUNDS], end = INFINITY;
+  int n = -1; /* the first round allocates */
   *c = (struct contrast){.least = {INFINITY, INFINITY}};
-  for (; n < MOST_ROUNDS && (n < rounds || clock_seconds() < end); n++) {
+  for (; n < BENCH_MOST_ROUNDS && (n < rounds || clock_seconds() < end); n++) {
     double took[2];
     for (int turn = 0; turn < 2; turn++) took[turn ^ (n & 1)] = time(context, turn ^ (n & 1));
     if (isnan(took[0]) || isnan(took[1])) return 0;
-    ratio[n] = took[0] / took[1], of_x[n] = took[0];
-    for (int i = 0; i < 2; i++) c->least[i] = fmin(c->least[i], took[i]);
+    if (n < 0) end = clock_seconds() + seconds;
+    for (int i = 0; i < 2 && n >= 0; i++) all[i][n] = took[i], c->least[i] = fmin(c->least[i], took[i]);
+    if (n >= 0) ratio[n] = took[0] / took[1];
   }
-  c->ratio = median_of(ratio, n), c->x = median_of(of_x, n);
+  c->ratio = median_of(ratio, n);
+  for (int i = 0; i < 2; i++) c->seconds[i] = median_of(all[i], n);
   return n;
 }
 
-json_t *bench_operations(const struct bench_operations *o, int has_work)
+double bench_seconds_of(void *context, int which)
+{
+  struct bench_programs *x = context;
+  struct device *d = program_device(x->of[which]);
+  double began = clock_seconds();
+  for (int i = 0; i < x->repeat; i++) program_run(x->of[which]);
+  if (d->wait) d->wait(d);
+  return clock_seconds() - began;
+}
+
+json_t *bench_operations(const struct bench_operations *o)
 {
   json_t *all = json_object();
-  for (int op = 0; op < OP_COUNT; op++) {
-    if (!o->calls[op]) continue;
-    json_t *one = json_pack("{s:o}", "seconds", json_number(o->seconds[op]));
-    if (has_work) json_object_set_new(one, "flops", json_number(o->work[op]));
-    json_object_set_new(one, "calls", json_integer(o->calls[op]));
-    json_object_set_new(all, op_name(op), one);
-  }
+  for (int op = 0; op < OP_COUNT; op++)
+    if (o->calls[op])
+      json_object_set_new(all, op_name(op),
+                          json_pack("{s:o, s:o, s:I}", "seconds", json_number(o->seconds[op]), "flops",
+                                    json_number(o->work[op]), "calls", (json_int_t)o->calls[op]));
   return all;
+}
+
+void bench_print_operations(const struct bench_operations *o, double share)
+{
+  const double all = bench_sum(o->seconds);
+  for (int op = 0; op < OP_COUNT; op++)
+    if (o->seconds[op] > share * all) {
+      printf("    %-24s %5.1f %%  %9.1f us  %6ld calls", op_name(op), 100 * o->seconds[op] / all,
+             1e6 * o->seconds[op], o->calls[op]);
+      if (o->work[op] > 0) printf("  %8.1f GFLOP/s", o->work[op] / o->seconds[op] * 1e-9);
+      printf("\n");
+    }
+  fflush(stdout);
 }
 
 json_t *bench_ratio(const struct median *r)
@@ -135,4 +176,13 @@ void bench_put(json_t *object, const char *name, const char *line, const struct 
     printf("  %-34s %+.2f %%   (95 %%: %+.2f to %+.2f)\n", line, 100 * (r->middle - 1), 100 * (r->low - 1),
            100 * (r->high - 1)),
       fflush(stdout);
+}
+
+int bench_print(json_t *all, int status)
+{
+  if (all && !status)
+    json_print(all);
+  else
+    json_decref(all);
+  return status;
 }

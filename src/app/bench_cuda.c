@@ -7,6 +7,7 @@
 #include "app/bench.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "numerics/cuda_plugin.h"
@@ -70,8 +71,7 @@ static int time_steps(const struct bench *b, const struct bench_setting *s, long
                       &(struct batched_run_hooks){.step = after_step, .context = &w});
   for (int i = 0; i < s->runs; i++) {
     if (!status && run[i].status) *e = run[i].error, status = run[i].status;
-    config_free(run[i].config);
-    if (s->records) bench_forget(b, i);
+    config_free(run[i].config), bench_forget(b, i);
   }
   memory_free(run);
   pace->seconds = (w.to - w.from) / (double)steps;
@@ -95,22 +95,19 @@ struct alone {
 
 static int look_alone(const struct bench *b, const struct bench_setting *s, struct alone *a, struct error *e)
 {
-  struct trainer *t = NULL;
-  struct config *c = configured(b, s, 0, 1000000, e);
-  if (!c) return e->status;
-  int status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
+  struct engine g;
+  int status = engine_open(&g, configured(b, s, 0, 1000000, e), TRAINER_NO_RECORD, e);
   if (!status) {
-    const struct device *d = trainer_device(t);
+    const struct device *d = trainer_device(g.trainer);
     a->bytes = (double)d->given;
-    for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
-    long before = d->waits, nodes = d->nodes, path = d->path;
-    for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(t, e);
+    for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(g.trainer, e);
+    const long before = d->waits, nodes = d->nodes, path = d->path;
+    for (int i = 0; !status && i < WARM_UP; i++) status = trainer_step(g.trainer, e);
     a->waits = (d->waits - before) / WARM_UP;
     a->nodes = (d->nodes - nodes) / WARM_UP, a->path = (d->path - path) / WARM_UP;
-    if (!status) status = bench_step(t, &a->operations, e);
-    trainer_abandon(t);
+    if (!status) status = bench_step(g.trainer, &a->operations, e);
   }
-  config_free(c);
+  engine_close(&g);
   return status;
 }
 
@@ -123,6 +120,7 @@ static double limit_of(const struct cuda_limits *l, const char *math)
 
 struct output {
   const struct bench *bench;
+  const struct cuda_plugin *plugin;
   struct cuda_limits limits;
   struct gpu gpu;
   json_t *all; /* NULL: text */
@@ -149,18 +147,15 @@ static void put_row(const struct output *o, const struct bench_setting *s, const
 
 static void put_operations(const struct output *o, const struct bench_setting *s, const struct alone *a)
 {
-  const struct bench_operations *x = &a->operations;
-  double all = bench_sum(x->seconds);
-  if (o->all)
-    json_object_set_new(json_object_get(o->all, "operations"), s->stack->name, bench_operations(x, 0));
-  else
-    printf("%s, one run: %ld launches a step, %ld of them one after another; call by call by the device's "
-           "clock:\n",
-           s->stack->name, a->nodes, a->path);
-  for (int op = 0; op < OP_COUNT && !o->all; op++)
-    if (x->calls[op] && x->seconds[op] > 0.01 * all)
-      printf("  %-24s %9.1f us  %5.1f %%  %5ld calls\n", op_name(op), 1e6 * x->seconds[op],
-             100 * x->seconds[op] / all, x->calls[op]);
+  if (o->all) {
+    json_object_set_new(json_object_get(o->all, "operations"), s->stack->name,
+                        bench_operations(&a->operations));
+    return;
+  }
+  printf("%s, one run: %ld launches a step, %ld of them one after another; call by call by the device's "
+         "clock:\n",
+         s->stack->name, a->nodes, a->path);
+  bench_print_operations(&a->operations, 0.01);
 }
 
 static int bench_stack(const struct output *o, const struct bench_stack *stack, struct error *e)
@@ -224,24 +219,159 @@ static int bench_costs(const struct output *o, int runs, struct error *e)
   return STATUS_OK;
 }
 
-static int bench_layers(const struct output *o, int tiny, struct error *e)
-{
+/* --- attention alone: against the device's limits, and the cost of its maxima ---------------------------------- */
+
+/* Heads of the toy stack, and of 64 and 128 on 4096 tokens; the last is of the stack tiny. */
+static const struct attention_shape {
+  long batch, length, heads, size;
+} shapes[] = {{8, 64, 4, 16}, {4, 4096, 16, 64}, {4, 4096, 16, 128}, {1, 4, 1, 8}};
+enum { SHAPES = sizeof shapes / sizeof *shapes - 1, INPUTS = 4, OUTPUTS = 6, MOST_CALLS = 1000 };
+
+struct lone_layer {
   struct device *device;
-  if (device_open(&device, "cuda", 1, e)) return e->status;
-  int status =
-    bench_attention(device, &o->limits, tiny, o->bench->seconds / 4, json_object_get(o->all, "attention"), e);
-  device_close(device);
+  struct ops ops, quiet;                            /* quiet: without maxima */
+  struct tensor *in[INPUTS], *start, *out[OUTPUTS]; /* q, k, v, do; o, ml, stats, dq, dk, dv */
+  union op_args forward, backward;
+};
+
+static void layer_open(struct lone_layer *l, const struct attention_shape *s)
+{
+  struct device *device = l->device;
+  const long rows = s->batch * s->length, cols = s->heads * s->size;
+  const struct attention_score score = {
+    .batch = s->batch, .heads = s->heads, .groups = s->heads, .scale = 1 / sqrt((double)s->size)};
+  const size_t count = (size_t)(rows * cols);
+  real *drawn = memory_new(count, sizeof *drawn);
+  for (int i = 0; i < INPUTS; i++) {
+    for (size_t j = 0; j < count; j++) /* of unit variance, and quickly made */
+      drawn[j] = (real)(3.46 * (draw_uniform((struct draw){1, 0, (uint64_t)i}, j % 65536) - 0.5));
+    l->in[i] = tensor_new(device, TENSOR_REAL, rows, cols, "in");
+    device->upload(device, l->in[i]->data, drawn, count * sizeof *drawn);
+  }
+  memory_free(drawn);
+  l->start = tensor_new(device, TENSOR_INT, 1, rows, "start");
+  for (int i = 0; i < OUTPUTS; i++) {
+    const long wide = i == 1 ? 2 * s->heads : i == 2 ? 4 : cols;
+    l->out[i] = tensor_new(device, TENSOR_REAL, i == 2 ? s->heads : rows, wide, "out");
+  }
+  struct tensor *const *in = l->in, *const *out = l->out;
+  l->forward.attention_forward = (struct attention_forward_args){.q = in[0],
+                                                                 .k = in[1],
+                                                                 .v = in[2],
+                                                                 .start = l->start,
+                                                                 .score = score,
+                                                                 .o = out[0],
+                                                                 .ml = out[1],
+                                                                 .stats = out[2]};
+  l->backward.attention_backward = (struct attention_backward_args){.q = in[0],
+                                                                    .k = in[1],
+                                                                    .v = in[2],
+                                                                    .start = l->start,
+                                                                    .score = score,
+                                                                    .o = out[0],
+                                                                    .ml = out[1],
+                                                                    .do_ = in[3],
+                                                                    .dq = out[3],
+                                                                    .dk = out[4],
+                                                                    .dv = out[5]};
+}
+
+static void layer_close(struct lone_layer *l)
+{
+  for (int i = 0; i < INPUTS; i++) tensor_free(l->device, l->in[i]);
+  for (int i = 0; i < OUTPUTS; i++) tensor_free(l->device, l->out[i]);
+  tensor_free(l->device, l->start);
+}
+
+/* So many calls with the operations of a table, which the device has kept: it keeps them in the second run. */
+static struct program *keep(struct lone_layer *l, enum op op, const struct ops *ops, int calls)
+{
+  struct program *p = program_new(l->device);
+  for (int i = 0; i < calls; i++)
+    program_call(p, op, op == OP_attention_forward ? &l->forward : &l->backward);
+  program_plan(p);
+  l->device->ops = *ops;
+  for (int i = 0; i < 2; i++) program_run(p);
+  l->device->ops = l->ops;
+  l->device->wait(l->device);
+  return p;
+}
+
+/* FLOP/s of the layer's calls, at the least of all rounds; and the ratio to those of another table, in turn. */
+static double flops_of(struct lone_layer *l, enum op op, const struct ops *other, double seconds,
+                       struct median *ratio)
+{
+  struct contrast c;
+  struct bench_programs x = {{keep(l, op, &l->ops, 1)}, 1};
+  const int calls = (int)fmin(MOST_CALLS, fmax(1, 0.1 * seconds / bench_seconds_of(&x, 0)));
+  program_free(x.of[0]);
+  x.of[0] = keep(l, op, &l->ops, calls), x.of[1] = keep(l, op, other, calls);
+  bench_contrast(seconds, BENCH_ROUNDS, bench_seconds_of, &x, &c);
+  for (int i = 0; i < 2; i++) program_free(x.of[i]);
+  *ratio = c.ratio;
+  return op_flops(op, op == OP_attention_forward ? &l->forward : &l->backward) * calls / c.least[0];
+}
+
+static void put_attention(const struct attention_shape *s, const char *math, double forward, double backward,
+                          double limit, const struct median *maxima, json_t *rows)
+{
+  if (rows)
+    json_array_append_new(rows, json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "batch",
+                                          (json_int_t)s->batch, "length", (json_int_t)s->length, "heads",
+                                          (json_int_t)s->heads, "size", (json_int_t)s->size, "math", math,
+                                          "forward_flops", json_number(forward), "backward_flops",
+                                          json_number(backward), "limit", json_number(limit), "maxima",
+                                          bench_ratio(maxima)));
+  else
+    printf("  %ld x %ld tokens, %ld heads of %-4ld %-5s %8.2f %6.1f %% %8.2f %6.1f %%  %+6.2f %% (%+.2f to "
+           "%+.2f)\n",
+           s->batch, s->length, s->heads, s->size, math, forward * 1e-12, 100 * forward / limit,
+           backward * 1e-12, 100 * backward / limit, 100 * (maxima->middle - 1), 100 * (maxima->low - 1),
+           100 * (maxima->high - 1)),
+      fflush(stdout);
+}
+
+static int bench_layer(const struct output *o, struct lone_layer *l, const struct attention_shape *s,
+                       struct error *e)
+{
+  const double limit[] = {o->limits.fma, o->limits.tf32, o->limits.bf16}, seconds = o->bench->seconds / 4;
+  int status = STATUS_OK;
+  layer_open(l, s);
+  for (int math = MATH_FP32; !status && math <= MATH_BF16; math++) {
+    struct median maxima, none;
+    if ((status = device_set_math(l->device, (enum device_math)math, e))) break;
+    double forward = flops_of(l, OP_attention_forward, &l->quiet, seconds, &maxima);
+    double backward = flops_of(l, OP_attention_backward, &l->ops, seconds, &none);
+    put_attention(s, device_math_names[math], forward, backward, limit[math], &maxima,
+                  json_object_get(o->all, "attention"));
+  }
+  layer_close(l);
+  return status;
+}
+
+static int bench_attention(const struct output *o, int tiny, struct error *e)
+{
+  struct lone_layer l;
+  if (device_open(&l.device, "cuda", 1, e)) return e->status;
+  l.ops = l.quiet = l.device->ops;
+  o->plugin->without_maxima(&l.quiet);
+  if (!o->all)
+    printf("attention alone, TFLOP/s and share of the limit: forward, backward; cost of maxima and entropy "
+           "in the forward pass (95 %%)\n");
+  int status = STATUS_OK;
+  for (int i = tiny ? SHAPES : 0; !status && i < SHAPES + tiny; i++)
+    status = bench_layer(o, &l, &shapes[i], e);
+  device_close(l.device);
   return status;
 }
 
 static int measure_limits(struct output *o, struct error *e)
 {
   struct device *device;
-  const struct cuda_plugin *plugin = cuda_plugin(e);
-  if (!plugin) return error_prefix(e, "device = cuda");
+  if (!(o->plugin = cuda_plugin(e))) return error_prefix(e, "device = cuda");
   if (device_open(&device, "cuda", 1, e)) return e->status;
-  plugin->look(&o->gpu);
-  plugin->limits(device, &o->limits);
+  o->plugin->look(&o->gpu);
+  o->plugin->limits(device, &o->limits);
   const struct cuda_limits *l = &o->limits;
   if (o->bench->json)
     o->all = json_pack("{s:s, s:{s:o, s:o, s:o, s:o, s:o}, s:[], s:{}, s:{}, s:[]}", "gpu", o->gpu.name,
@@ -268,13 +398,9 @@ int bench_cuda(const struct bench *b, struct error *e)
     if (b->stack ? !strcmp(b->stack, bench_stacks[i].name) : i < BENCH_ON_GPU)
       status = bench_stack(&o, &bench_stacks[i], e);
   const int tiny = b->stack && !strcmp(b->stack, bench_stacks[BENCH_ON_GPU].name);
-  if (!status && (tiny || !b->stack)) status = bench_layers(&o, tiny, e);
+  if (!status && (tiny || !b->stack)) status = bench_attention(&o, tiny, e);
   if (!status && !b->json && !b->stack) printf("costs, toy stack under muon:\n");
   if (!status && !b->stack) status = bench_costs(&o, 1, e);
   if (!status && !b->stack && b->most_runs >= 64) status = bench_costs(&o, 64, e);
-  if (o.all && !status)
-    json_print(o.all);
-  else
-    json_decref(o.all);
-  return status;
+  return bench_print(o.all, status);
 }

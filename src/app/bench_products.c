@@ -63,21 +63,46 @@ static const struct product_shape {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes, LARGEST = 2048 * 1536 };
 
-static double time_product(struct device *device, const struct product_shape *s, float *const x[3], int blas,
-                           int repeat)
+struct timed_product {
+  const struct product_shape *s;
+  struct device *device;
+  float *x[3];
+  int repeat;
+};
+static double seconds_of_product(void *context, int blas)
 {
-  struct tensor a = s->ta ? tensor_of(x[0], s->k, s->m) : tensor_of(x[0], s->m, s->k);
-  struct tensor b = s->tb ? tensor_of(x[1], s->n, s->k) : tensor_of(x[1], s->k, s->n);
-  struct tensor c = tensor_of(x[2], s->m, s->n);
+  const struct timed_product *p = context;
+  const struct product_shape *s = p->s;
+  struct tensor a = s->ta ? tensor_of(p->x[0], s->k, s->m) : tensor_of(p->x[0], s->m, s->k);
+  struct tensor b = s->tb ? tensor_of(p->x[1], s->n, s->k) : tensor_of(p->x[1], s->k, s->n);
+  struct tensor c = tensor_of(p->x[2], s->m, s->n);
+  const union op_args ours = {.matmul = {.c = &c, .a = &a, .b = &b, .ta = s->ta, .tb = s->tb, .alpha = 1}};
   double began = clock_seconds();
-  for (int i = 0; i < repeat; i++)
+  for (int i = 0; i < p->repeat; i++)
     if (blas)
       cblas_sgemm(CblasRowMajor, s->ta ? CblasTrans : CblasNoTrans, s->tb ? CblasTrans : CblasNoTrans, s->m,
-                  s->n, s->k, 1, x[0], (int)a.ld, x[1], (int)b.ld, 0, x[2], s->n);
+                  s->n, s->k, 1, p->x[0], (int)a.ld, p->x[1], (int)b.ld, 0, p->x[2], s->n);
     else
-      op_run(device, OP_matmul,
-             &(union op_args){.matmul = {.c = &c, .a = &a, .b = &b, .ta = s->ta, .tb = s->tb, .alpha = 1}});
-  return (clock_seconds() - began) / repeat;
+      op_run(p->device, OP_matmul, &ours);
+  return clock_seconds() - began;
+}
+
+static void bench_product(struct timed_product *p, json_t *all)
+{
+  const struct product_shape *s = p->s;
+  const double flops = 2.0 * s->m * s->n * s->k;
+  struct contrast c;
+  p->repeat = 1 + (int)(2e7 / flops);
+  bench_contrast(0, 7, seconds_of_product, p, &c);
+  const double ours = flops * p->repeat / c.least[0] * 1e-9, theirs = flops * p->repeat / c.least[1] * 1e-9;
+  if (all)
+    json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:o, s:o}", "stack", s->stack,
+                                         "product", s->what, "m", s->m, "n", s->n, "k", s->k, "ta", s->ta,
+                                         "tb", s->tb, "gflops", json_number(ours), "openblas_gflops",
+                                         json_number(theirs)));
+  else
+    printf("%-8s %-28s %5d %5d %5d %c%c %6.1f %8.1f %6.2f\n", s->stack, s->what, s->m, s->n, s->k,
+           s->ta ? 't' : 'n', s->tb ? 't' : 'n', ours, theirs, ours / theirs);
 }
 
 /* Matrices [m,n] that Muon orthogonalizes in the stacks: projections, those of one head, and the blocks' wide ones. */
@@ -87,83 +112,55 @@ static const struct orthogonal {
 } orthogonals[] = {{"toy", 64, 64},      {"toy", 16, 64},     {"toy", 64, 176},
                    {"small", 256, 256},  {"small", 32, 256},  {"small", 256, 688},
                    {"medium", 512, 512}, {"medium", 64, 512}, {"medium", 512, 1376}};
-enum { ORTHOGONALS = sizeof orthogonals / sizeof *orthogonals, PAIRS = 15 };
-
-struct two_ways {
-  struct tensor *x;
-  struct program *program[2];
-  int repeat;
-};
-static double seconds_orthogonal(void *context, int which)
-{
-  struct two_ways *w = context;
-  for (long j = 0; j < w->x->cols; j++) REALS(w->x)[j] = (real)((j * 7 + j / 64) % 13 - 6);
-  double began = clock_seconds();
-  for (int i = 0; i < w->repeat; i++) program_run(w->program[which]);
-  return (clock_seconds() - began) / w->repeat;
-}
+enum { ORTHOGONALS = sizeof orthogonals / sizeof *orthogonals };
 
 /* Keller's five steps, each way in turn: how many times as long the standard iteration takes. */
 static void bench_orthogonal(struct device *device, const struct orthogonal *o, json_t *all)
 {
   static const enum ns_iteration way[] = {NS_STANDARD, NS_GRAM};
-  struct two_ways w = {.x = tensor_new(device, TENSOR_REAL, 1, o->m * o->n, "momentum"),
-                       .repeat = 1 + (int)(1e8 / (20. * (double)(o->m * o->m * o->n)))};
+  struct bench_programs w = {.repeat = 1 + (int)(1e8 / (20. * (double)(o->m * o->m * o->n)))};
+  struct tensor *x = tensor_new(device, TENSOR_REAL, 1, o->m * o->n, "momentum");
   struct contrast c;
+  for (long j = 0; j < x->cols; j++) REALS(x)[j] = (real)((j * 7 + j / 64) % 13 - 6);
   for (int k = 0; k < 2; k++) {
-    w.program[k] = program_new(device);
-    newton_schulz_record(w.program[k], w.x, &(long){0}, 1, o->m, o->n, &ns_sets[NS_KELLER], way[k], 0, 1e-7,
-                         NULL, 1);
-    program_plan(w.program[k]);
+    w.of[k] = program_new(device);
+    newton_schulz_record(w.of[k], x, &(long){0}, 1, o->m, o->n, &ns_sets[NS_KELLER], way[k], 0, 1e-7, NULL,
+                         1);
+    program_plan(w.of[k]);
   }
-  bench_contrast(0, PAIRS, seconds_orthogonal, &w, &c);
+  bench_contrast(0, 15, bench_seconds_of, &w, &c);
+  const double standard = c.least[0] / w.repeat, gram = c.least[1] / w.repeat;
   if (all)
-    json_array_append_new(all,
-                          json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "stack", o->stack, "product",
-                                    "Newton-Schulz, standard over gram", "m", (json_int_t)o->m, "n",
-                                    (json_int_t)o->n, "standard_seconds", json_number(c.least[0]),
-                                    "gram_seconds", json_number(c.least[1]), "ratio", bench_ratio(&c.ratio)));
+    json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:o, s:o, s:o}", "stack", o->stack, "product",
+                                         "Newton-Schulz, standard over gram", "m", (json_int_t)o->m, "n",
+                                         (json_int_t)o->n, "standard_seconds", json_number(standard),
+                                         "gram_seconds", json_number(gram), "ratio", bench_ratio(&c.ratio)));
   else
     printf("%-8s %5ld %5ld  %10.1f %10.1f  %6.3f   (95 %%: %.3f to %.3f)\n", o->stack, o->m, o->n,
-           1e6 * c.least[0], 1e6 * c.least[1], c.ratio.middle, c.ratio.low, c.ratio.high);
-  for (int k = 0; k < 2; k++) program_free(w.program[k]);
-  tensor_free(device, w.x);
+           1e6 * standard, 1e6 * gram, c.ratio.middle, c.ratio.low, c.ratio.high);
+  for (int k = 0; k < 2; k++) program_free(w.of[k]);
+  tensor_free(device, x);
 }
 
 int bench_products(const struct bench *b, struct error *e)
 {
-  struct device *device;
-  if (device_open(&device, "cpu", 1, e)) return e->status;
-  float *x[3], *numbers = matrices(LARGEST, x);
+  struct timed_product p;
+  if (device_open(&p.device, "cpu", 1, e)) return e->status;
+  float *numbers = matrices(LARGEST, p.x);
   json_t *all = b->json ? json_array() : NULL;
   if (!all)
     printf("kernels %s, OpenBLAS (%s), one thread, GFLOP/s\n%-8s %-28s %5s %5s %5s    %6s %8s %6s\n",
            ops_cpu_level(), device_blas_core(), "stack", "product", "m", "n", "k", "ours", "OpenBLAS",
            "ratio");
-  for (int i = 0; i < SHAPES; i++) {
-    const struct product_shape *s = &shapes[i];
-    if (b->stack && strcmp(b->stack, s->stack) != 0) continue;
-    double best[2] = {INFINITY, INFINITY}, flops = 2.0 * s->m * s->n * s->k;
-    for (int round = 0; round < 7; round++)
-      for (int blas = 0; blas < 2; blas++)
-        best[blas] = fmin(best[blas], time_product(device, s, x, blas, 1 + (int)(2e7 / flops)));
-    const double ours = flops / best[0] * 1e-9, theirs = flops / best[1] * 1e-9;
-    if (all)
-      json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:o, s:o}", "stack", s->stack,
-                                           "product", s->what, "m", s->m, "n", s->n, "k", s->k, "ta", s->ta,
-                                           "tb", s->tb, "gflops", json_number(ours), "openblas_gflops",
-                                           json_number(theirs)));
-    else
-      printf("%-8s %-28s %5d %5d %5d %c%c %6.1f %8.1f %6.2f\n", s->stack, s->what, s->m, s->n, s->k,
-             s->ta ? 't' : 'n', s->tb ? 't' : 'n', ours, theirs, ours / theirs);
-  }
+  for (p.s = shapes; p.s < shapes + SHAPES; p.s++)
+    if (!b->stack || !strcmp(b->stack, p.s->stack)) bench_product(&p, all);
   memory_free(numbers);
   if (!all)
     printf("Newton-Schulz, keller, microseconds\n%-8s %5s %5s  %10s %10s  %6s\n", "stack", "m", "n",
            "standard", "gram", "ratio");
   for (int i = 0; i < ORTHOGONALS; i++)
-    if (!b->stack || !strcmp(b->stack, orthogonals[i].stack)) bench_orthogonal(device, &orthogonals[i], all);
-  if (all) json_print(all);
-  device_close(device);
-  return STATUS_OK;
+    if (!b->stack || !strcmp(b->stack, orthogonals[i].stack))
+      bench_orthogonal(p.device, &orthogonals[i], all);
+  device_close(p.device);
+  return bench_print(all, STATUS_OK);
 }

@@ -10,8 +10,6 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 
-enum { MAX_ROUNDS = 200, LEAST_ROUNDS = 6 };
-
 /* How a run is divided. */
 enum way { BATCH, STATES, WEIGHTS, CONTEXT, WAYS };
 static const struct {
@@ -22,8 +20,10 @@ static const struct {
                 {"context", "comm.shard=none"}};
 
 struct both {
-  struct config *config[2];
-  struct trainer *ranked, *alone; /* alone: on rank 0 */
+  struct engine alone, ranked; /* alone: on rank 0 */
+  struct comm *all;
+  struct error *error;
+  double sent; /* bytes of this rank in the last ranked step */
 };
 
 struct rank_times {
@@ -32,50 +32,39 @@ struct rank_times {
 };
 
 static int both_open(struct both *x, const struct bench *b, const struct bench_stack *stack, enum way way,
-                     const char *optimizer, struct comm *all, struct error *e)
+                     const char *optimizer)
 {
   char name[64], batch[64], parts[64], context[64];
-  const int micro_batches = way == CONTEXT ? 1 : 2 * all->ranks;
+  const int ranks = x->all->ranks, micro_batches = way == CONTEXT ? 1 : 2 * ranks;
   snprintf(name, sizeof name, "optimizer=%s", optimizer);
   snprintf(batch, sizeof batch, "train.batch=%d",
            (7 / micro_batches + 1) * micro_batches); /* 8, or a little more */
   snprintf(parts, sizeof parts, "train.micro_batches=%d", micro_batches);
-  snprintf(context, sizeof context, "comm.context=%d", way == CONTEXT ? all->ranks : 1);
+  snprintf(context, sizeof context, "comm.context=%d", way == CONTEXT ? ranks : 1);
   const char *keys[] = {name, "device.threads=1", batch, parts, context, ways[way].shard, NULL};
-  *x = (struct both){0};
-  x->config[0] = bench_config(b, stack, keys, -1, e);
-  trainer_use_ranks(all);
-  if (x->config[0]) trainer_init(&x->ranked, x->config[0], TRAINER_NO_RECORD, e);
-  if (comm_agree(all, NULL, e)) return e->status;
-  keys[4] = NULL;
+  trainer_use_ranks(x->all);
+  engine_open(&x->ranked, bench_config(b, stack, keys, -1, x->error), TRAINER_NO_RECORD, x->error);
   trainer_use_ranks(NULL);
-  if (!all->rank && (x->config[1] = bench_config(b, stack, keys, -1, e)))
-    trainer_init(&x->alone, x->config[1], TRAINER_NO_RECORD, e);
-  return comm_agree(all, NULL, e);
+  keys[4] = NULL;
+  if (!comm_agree(x->all, NULL, x->error) && !x->all->rank)
+    engine_open(&x->alone, bench_config(b, stack, keys, -1, x->error), TRAINER_NO_RECORD, x->error);
+  return comm_agree(x->all, NULL, x->error);
 }
 
-static void both_close(struct both *x)
+/* Seconds of the second of two steps: alone, or as a run makes it, with the meeting before it. */
+static double seconds_of_both(void *context, int ranked)
 {
-  if (x->ranked) trainer_abandon(x->ranked);
-  if (x->alone) trainer_abandon(x->alone);
-  for (int i = 0; i < 2; i++)
-    if (x->config[i]) config_free(x->config[i]);
-}
-
-/* A step as a run makes it, with the meeting before it. */
-static double ranked_step(struct both *x, struct error *e)
-{
-  int stops = 0;
-  double began = clock_seconds();
-  if (!trainer_barrier(x->ranked, &stops, e)) trainer_step(x->ranked, e);
-  return clock_seconds() - began;
-}
-
-static double alone_step(struct both *x, struct error *e)
-{
-  double began = clock_seconds();
-  if (x->alone) trainer_step(x->alone, e);
-  return clock_seconds() - began;
+  struct both *x = context;
+  struct engine *g = ranked ? &x->ranked : &x->alone;
+  double seconds = 0;
+  if (comm_agree(x->all, NULL, x->error)) return NAN;
+  for (int i = 0, stops = 0; i < 2 && g->trainer && !isnan(seconds); i++) {
+    const double sent = comm_sent(), began = clock_seconds();
+    if (ranked && trainer_barrier(g->trainer, &stops, x->error)) return NAN;
+    seconds = isnan(engine_step(g, x->error)) ? NAN : clock_seconds() - began;
+    if (ranked) x->sent = comm_sent() - sent;
+  }
+  return seconds;
 }
 
 /* Of the sums over R ranks that all are to have 2 (R-1)/R go from each (Patarasuk and Yuan 2009), whether the states
@@ -84,46 +73,38 @@ static double alone_step(struct both *x, struct error *e)
    others, each its own (Liu et al., arXiv 2310.01889). */
 static double least_of(const struct both *x, enum way way, int ranks)
 {
-  const struct model *m = trainer_model(x->ranked);
+  const struct model *m = trainer_model(x->ranked.trainer);
   const struct model_options *o = &m->options;
-  const struct train_options *t = config_section(x->config[0], "train");
+  const struct train_options *t = config_section(x->ranked.config, "train");
   double others = ranks - 1, least = 2 * others / ranks * (double)m->params.total;
-  if (way == WEIGHTS) least *= 1.5 * (double)trainer_part(x->ranked, 0).micro_batches;
+  if (way == WEIGHTS) least *= 1.5 * (double)trainer_part(x->ranked.trainer, 0).micro_batches;
   if (way == CONTEXT)
     least += 3 * others * (double)(o->layers * t->batch * (o->context / ranks)) *
              (double)(2 * o->heads * o->head_dim);
   return least * sizeof(real);
 }
 
-static int measure(const struct bench *b, struct both *x, enum way way, struct comm *all,
-                   struct rank_times *r, struct error *e)
+static int measure(const struct bench *b, struct both *x, enum way way, struct rank_times *r)
 {
-  double ratio[MAX_ROUNDS], seconds[MAX_ROUNDS], end = clock_seconds() + b->seconds;
-  unsigned more = 1;
-  int n = 0;
-  ranked_step(x, e), alone_step(x, e); /* the first ones allocate */
-  double *sent = memory_new((size_t)all->ranks, sizeof *sent), own = 0;
-  while (!comm_agree(all, &more, e) && more) {
-    ranked_step(x, e);
-    own = -comm_sent();
-    seconds[n] = ranked_step(x, e);
-    own += comm_sent();
-    if (comm_agree(all, NULL, e)) break;
-    alone_step(x, e);
-    ratio[n] = alone_step(x, e) / seconds[n];
-    more = ++n < MAX_ROUNDS && !all->rank && (n < LEAST_ROUNDS || clock_seconds() < end);
-  }
+  struct comm *all = x->all;
   struct bench_operations o = {0};
-  if (!e->status) bench_step(x->ranked, &o, e);
-  if (!comm_agree(all, NULL, e)) {
-    *r = (struct rank_times){median_of(ratio, n), median_of(seconds, n), 0, least_of(x, way, all->ranks), 0};
-    comm_gather(all, &own, sent, sizeof own);
-    for (int i = 0; i < all->ranks; i++) r->sent = fmax(r->sent, sent[i]);
-    for (int op = 0; op < OP_COUNT; op++)
-      if (op_is_between_ranks((enum op)op)) r->messages += o.seconds[op] / bench_sum(o.seconds);
-  }
+  struct contrast c;
+  const double once = seconds_of_both(x, 0) + seconds_of_both(x, 1);
+  /* the flags of the others are 0: rank 0 decides for all */
+  unsigned rounds =
+    all->rank ? 0 : (unsigned)fmin(BENCH_MOST_ROUNDS, fmax(BENCH_ROUNDS, b->seconds / (2 * once)));
+  if (comm_agree(all, &rounds, x->error)) return x->error->status;
+  bench_contrast(0, (int)rounds, seconds_of_both, x, &c);
+  if (!x->error->status) bench_step(x->ranked.trainer, &o, x->error);
+  if (comm_agree(all, NULL, x->error)) return x->error->status;
+  *r = (struct rank_times){c.ratio, c.seconds[1], 0, least_of(x, way, all->ranks), 0};
+  double *sent = memory_new((size_t)all->ranks, sizeof *sent);
+  comm_gather(all, &x->sent, sent, sizeof *sent);
+  for (int i = 0; i < all->ranks; i++) r->sent = fmax(r->sent, sent[i]);
+  for (int op = 0; op < OP_COUNT; op++)
+    if (op_is_between_ranks((enum op)op)) r->messages += o.seconds[op] / bench_sum(o.seconds);
   memory_free(sent);
-  return e->status;
+  return STATUS_OK;
 }
 
 static void print(const struct rank_times *r, const char *what, int ranks)
@@ -151,14 +132,14 @@ int bench_ranks(const struct bench *b, struct comm *all, struct error *e)
     const struct bench_stack *stack = &bench_stacks[i / (2 * WAYS)];
     const char *optimizer = i / WAYS % 2 ? "muon" : "adam";
     const enum way way = (enum way)(i % WAYS);
-    struct both x;
+    struct both x = {.all = all, .error = e};
     struct rank_times r;
     char what[128];
     if (b->stack ? strcmp(b->stack, stack->name) != 0 : i >= 2 * WAYS * (BENCH_ON_CPU - 1)) continue;
     snprintf(what, sizeof what, "%s, %s, %s", stack->name, optimizer, ways[way].name);
     if (!all->rank) bench_doing(what, "ranks");
-    if (!both_open(&x, b, stack, way, optimizer, all, e)) measure(b, &x, way, all, &r, e);
-    both_close(&x);
+    if (!both_open(&x, b, stack, way, optimizer)) measure(b, &x, way, &r);
+    engine_close(&x.ranked), engine_close(&x.alone);
     if (all->rank) continue;
     bench_doing(NULL, NULL);
     if (!e->status && rows)

@@ -70,7 +70,7 @@ static uint64_t structure_of(const struct config *c)
 static int build(struct config *c, struct known *k, struct error *e)
 {
   struct trainer *t;
-  int status = trainer_init(&t, c, TRAINER_NO_RECORD, e);
+  int status = trainer_init(&t, c, TRAINER_NO_RECORD | TRAINER_NO_WEIGHTS, e);
   if (status) return status;
   k->vocab = trainer_model(t)->options.vocab;
   trainer_contents(t, &k->data, &k->start);

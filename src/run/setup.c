@@ -64,7 +64,7 @@ static int init_weights(struct trainer *t, struct error *e)
 {
   const struct origin *o = t->plan.origin;
   int status = STATUS_OK;
-  params_draw(&t->engine.model.params, (uint64_t)t->plan.train->seed);
+  if (!t->plan.undrawn) params_draw(&t->engine.model.params, (uint64_t)t->plan.train->seed);
   if (o && o->has_state)
     t->plan.start_content = o->start_content;
   else
@@ -379,6 +379,7 @@ int trainer_bytes(struct config *c, int threads, size_t *bytes, struct error *e)
   struct trainer *t = memory_new(1, sizeof *t);
   t->plan.config = c;
   t->engine.device = device;
+  t->plan.undrawn = 1;
   status = trainer_build(t, 1, e);
   if (!status) *bytes = t->engine.device->given;
   trainer_release(t);
@@ -395,6 +396,7 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   t->engine.device = device;
   t->engine.shares_device = device != NULL;
   t->plan.config = c;
+  t->plan.undrawn = (flags & TRAINER_NO_WEIGHTS) != 0;
   int status = trainer_build(t, keeps, e);
   if (!status) {
     struct run_facts f;

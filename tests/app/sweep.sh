@@ -114,17 +114,38 @@ sweep || fail "a limit of time no more: exit status $?: $(cat err)"
 [ "$(finished)" -eq 4 ] || fail "a limit of time no more: $(cat out)"
 bits runs/s | cmp -s - bits.plain || fail "other bits after a limit of time"
 
+two_begin() {
+  i=0
+  until [ "$(find runs -name '*.journal' 2> /dev/null | grep -c .)" -ge 2 ] || [ $i -ge 200 ]; do sleep 0.05; i=$((i + 1)); done
+}
+# shellcheck disable=SC2086 # $words are several
+killed() { # WHAT FIRST THEN: sweeps with the words FIRST, which may use $i, are killed; others finish, with the same bits
+  i=0
+  while [ $i -lt "${SWEEP_KILLS:-3}" ]; do
+    eval "words=\"$2\""
+    "$program" sweep s.conf $words > out 2> err &
+    sweeper=$!
+    sleep "0.$((i * 37 % 90 + 10))"
+    kill -KILL $sweeper 2> /dev/null
+    wait $sweeper 2> /dev/null
+    i=$((i + 1))
+  done
+  i=0
+  until { eval "words=\"$3\""; sweep $words && ! grep -q 'left to another' err; } || [ $i -ge 20 ]; do
+    sleep 0.2 # orphans may still write their checkpoint
+    i=$((i + 1))
+  done
+  [ "$(finished)" -eq 4 ] || fail "after $1: $(cat out err)"
+  bits runs/s | cmp -s - bits.plain || fail "other bits after $1"
+}
+
 # a signal: checkpoints, also where those of ended runs are dropped, exit 75, and on; so too where it reaches the workers as
 # well, like Ctrl-C in a terminal
 for whom in it all; do
   rm -r runs
   setsid "$program" sweep s.conf train.steps=20000 sweep.drop_checkpoints=1 -j 2 > out 2> err &
   sweeper=$!
-  i=0
-  while [ "$(find runs -name '*.journal' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
-    sleep 0.05
-    i=$((i + 1))
-  done
+  two_begin
   if [ $whom = it ]; then kill -s TERM $sweeper; else kill -s INT -- -$sweeper; fi
   wait $sweeper
   [ $? -eq 75 ] || fail "a signal to $whom: not exit status 75: $(cat err)"
@@ -135,19 +156,7 @@ done
 rm -r runs
 
 # kill -9 the sweep: its workers end, too; start it again
-i=0
-while [ $i -lt "${SWEEP_KILLS:-3}" ]; do
-  "$program" sweep s.conf -j 2 > out 2> err &
-  sweeper=$!
-  sleep "0.$((i * 37 % 90 + 10))"
-  kill -KILL $sweeper 2> /dev/null
-  wait $sweeper 2> /dev/null
-  i=$((i + 1))
-done
-i=0
-until { sweep -j 2 && ! grep -q 'left to another' err; } || [ $i -ge 20 ]; do sleep 0.2; i=$((i + 1)); done # orphans may still write their checkpoint
-[ "$(finished)" -eq 4 ] || fail "after kills: $(cat out err)"
-bits runs/s | cmp -s - bits.plain || fail "other bits after kills"
+killed kills '-j 2' '-j 2'
 
 # several runs in one launch: structures apart, seeds together, and the same bits
 rm -r runs
@@ -177,32 +186,13 @@ printf '%s\n' "$bad runs/s/$bad.h5 is not an HDF5 file" "$blocked cannot open th
 rm -r runs
 "$program" sweep s.conf train.steps=20000 sweep.together=2 -j 1 > out 2> err &
 sweeper=$!
-i=0
-while [ "$(find runs -name '*.journal' 2> /dev/null | grep -c .)" -lt 2 ] && [ $i -lt 200 ]; do
-  sleep 0.05
-  i=$((i + 1))
-done
+two_begin
 kill -TERM $sweeper
 wait $sweeper
 [ $? -eq 75 ] || fail "a signal to a launch: not exit status 75: $(cat err)"
 [ "$(grep -c ' stopped ' out)" -eq 2 ] || fail "a signal to a launch: $(cat out)"
 rm -r runs
-i=0
-while [ $i -lt "${SWEEP_KILLS:-3}" ]; do
-  "$program" sweep s.conf sweep.together=$((i % 3 + 2)) > out 2> err &
-  sweeper=$!
-  sleep "0.$((i * 37 % 90 + 10))"
-  kill -KILL $sweeper 2> /dev/null
-  wait $sweeper 2> /dev/null
-  i=$((i + 1))
-done
-i=0
-until { sweep sweep.together=$((i % 2 * 2 + 1)) && ! grep -q 'left to another' err; } || [ $i -ge 20 ]; do
-  sleep 0.2
-  i=$((i + 1))
-done
-[ "$(finished)" -eq 4 ] || fail "after kills of launches: $(cat out err)"
-bits runs/s | cmp -s - bits.plain || fail "other bits after kills of launches"
+killed 'kills of launches' 'sweep.together=$((i % 3 + 2))' 'sweep.together=$((i % 2 * 2 + 1))'
 
 # a point that another process is at is left to it: no failure, and said in words
 rm -r runs

@@ -1096,7 +1096,8 @@ START_TEST(what_counts_in_a_claim)
   folder_make(folder);
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
   ck_assert_int_eq(ledger_open(&l, made_rows, NULL, 0, &e), STATUS_OK);
-  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8"},
+  l.assignments = 2;
   ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
   int diverged = 0, censored = 0, not_finite = 0;
   int family = 0;
@@ -1253,7 +1254,8 @@ START_TEST(tuned_arms)
   folder_make(folder);
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
   ck_assert_int_eq(ledger_open(&l, tuned_rows, NULL, 0, &e), STATUS_OK);
-  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "train.lr=0.01"}, l.assignments = 2;
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8", "train.lr=0.01"},
+  l.assignments = 3;
   ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
   for (int i = 0; i < l.entries; i++) {
     const struct entry *x = &l.entry[i];
@@ -1310,7 +1312,8 @@ START_TEST(a_rate_without_values)
   folder_make(folder);
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
   ck_assert_int_eq(ledger_open(&l, warm_rows, NULL, 0, &e), STATUS_OK);
-  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "train.lr=0.1"}, l.assignments = 2;
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8", "train.lr=0.1"},
+  l.assignments = 3;
   ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
   ck_assert_int_eq(l.entry->judgement.verdict, VERDICT_FEW_SEEDS);
   ck_assert_int_eq(l.entry->left_out, 6); /* every seed lacks a value above its best rate */
@@ -1366,7 +1369,8 @@ START_TEST(two_phases)
   folder_make(folder);
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
   ck_assert_int_eq(ledger_open(&l, phase_rows, NULL, 0, &e), STATUS_OK);
-  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8"},
+  l.assignments = 2;
   ck_assert_msg(ledger_plan(&l, 1, &e) == STATUS_OK, "%s", e.text); /* nothing to start from, and no id */
   ck_assert(l.entry[0].arm[2].runs == 6 && l.entry[0].arm[2].run[5].seed == LEDGER_SEED + 5 &&
             !*l.entry[0].arm[2].run[5].id);
@@ -1407,7 +1411,8 @@ START_TEST(two_phases)
   /* where a first phase cannot be had its claims say so, and the others are settled */
   ck_assert_int_eq(ledger_open(&l, lost_rows, NULL, 0, &e), STATUS_OK);
   snprintf(where, sizeof where, "sweep.dir=%s/lost", folder);
-  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where}, l.assignments = 1;
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8"},
+  l.assignments = 2;
   ck_assert_msg(ledger_run(&l, &e) == STATUS_FAIL && !*e.text, "%s", e.text);
   ck_assert(l.entry[0].judgement.verdict == VERDICT_FEW_SEEDS && l.entry[0].judgement.settled);
   ck_assert(l.entry[1].judgement.verdict == VERDICT_INCONCLUSIVE && strstr(l.entry[1].failed, "starts from"));

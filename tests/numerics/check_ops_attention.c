@@ -1,6 +1,7 @@
 /* check_ops_attention.c - operations of ops.def in attention.c, pointwise.c and cures.c: attention with and without a
    softmax, and what cures add to it */
 #include "check_ops.h"
+#include <stdlib.h>
 
 /* Row n of a sequence of `length` sees from its document's begin: documents of `document` rows, 0: one. */
 static struct tensor *starts(struct made *m, long rows, long length, long document)
@@ -224,10 +225,13 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
 
 static const long kinds[2] = {POINTWISE_SQUARE, POINTWISE_SIGMOID};
 
+/* Both kinds of each shape; in `make check` they take turns. */
+static int shape_of(int i) { return getenv("MAXLOGIT_TEST_LONG") ? i / 2 : i; }
+
 static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_forward(m, i / 2, &soft)) return 0;
+  if (!make_attention_forward(m, shape_of(i), &soft)) return 0;
   const struct attention_forward_args *f = &soft.attention_forward;
   args->pointwise_forward = (struct pointwise_forward_args){.o = f->o,
                                                             .stats = f->stats,
@@ -244,7 +248,7 @@ static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 static int make_pointwise_backward(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_forward(m, i / 2, &soft)) return 0;
+  if (!make_attention_forward(m, shape_of(i), &soft)) return 0;
   const struct attention_forward_args *f = &soft.attention_forward;
   args->pointwise_backward = (struct pointwise_backward_args){.dq = out(m, f->q->rows, f->q->cols, 0),
                                                               .dk = out(m, f->k->rows, f->k->cols, 0),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/memory.h"
@@ -144,6 +145,24 @@ START_TEST(a_plan_is_little_work)
 }
 END_TEST
 
+/* Of 50 million weights none is drawn: their pages are never touched. */
+START_TEST(a_plan_draws_no_weights)
+{
+  static const char *const settings[] = {"model.width=1024", "model.layers=4",   "model.context=16",
+                                         "train.batch=1",    "device.threads=1", NULL};
+  struct config *c = configured(settings);
+  struct rusage before, after;
+  struct sweep s;
+  getrusage(RUSAGE_SELF, &before);
+  plan(&s, c, 1, 1);
+  getrusage(RUSAGE_SELF, &after);
+  ck_assert_int_eq(s.trainers, 1);
+  ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, 50 << 10); /* kB of 200000 */
+  sweep_free(&s);
+  config_free(c);
+}
+END_TEST
+
 /* What a trainer would refuse is refused by the plan, with the point's name. */
 START_TEST(an_unsound_point_is_named)
 {
@@ -261,6 +280,7 @@ int main(void)
   tcase_add_test(k, options_of_sources_tell_data_apart);
   tcase_add_test(k, stopped_between_points);
   tcase_add_test(k, a_plan_is_little_work);
+  tcase_add_test(k, a_plan_draws_no_weights);
   tcase_add_test(k, an_unsound_point_is_named);
   tcase_add_test(k, the_machine_is_shared);
   suite_add_tcase(suite, k);

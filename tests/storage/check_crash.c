@@ -1,19 +1,11 @@
 /* check_crash.c - the whole program killed, starved and interrupted: afterwards the record is that of a run in one go
    A line per promise with its counts. MAXLOGIT_TEST_LONG=1 asks for thousands of trials, MAXLOGIT_TEST_SEED for other
-   random ones. Run where ./maxlogit is. */
-#include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+   random ones. */
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/random.h"
+#include "child.h"
 #include "../long.h"
 #include "../same_run.h"
 
@@ -27,28 +19,13 @@ static const char *const settings[] = {
   "record.pairs=1",         "record.bound=1",       "checkpoint.every=7", "checkpoint.seconds=0",
   "device.threads=1",
 };
-enum { SETTINGS = sizeof settings / sizeof *settings, MOST = SETTINGS + 16 };
+enum { SETTINGS = sizeof settings / sizeof *settings };
 
-static char program[4096], folder[] = "check_crash.XXXXXX";
-static int failures;
+static char folder[] = "check_crash.XXXXXX";
 static struct draw chance;
 static uint64_t drawn;
 
 static uint64_t below(uint64_t n) { return draw_below(chance, drawn++, n); }
-
-static void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void wrong(const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  failures++;
-  fprintf(stderr, "FAILED: ");
-  vfprintf(stderr, format, arguments);
-  fprintf(stderr, "\n");
-  va_end(arguments);
-}
-
-/* --- the program as a child ---------------------------------------------------------------------------- */
 
 struct how {
   const char *fault;
@@ -58,62 +35,22 @@ struct how {
 
 static pid_t start(const char *command, const char *run, struct how how)
 {
-  const char *argv[MOST] = {program, command};
+  const char *words[CHILD_WORDS] = {command};
   char record[256];
-  int n = 2;
+  int n = 1;
   snprintf(record, sizeof record, "record.path=%s", run);
   if (!strcmp(command, "run")) {
-    for (int i = 0; i < SETTINGS; i++) argv[n++] = settings[i];
-    argv[n++] = record;
+    for (int i = 0; i < SETTINGS; i++) words[n++] = settings[i];
+    words[n++] = record;
   } else
-    argv[n++] = run;
-  for (int i = 0; how.extra && how.extra[i]; i++) argv[n++] = how.extra[i];
-  pid_t child = fork();
-  if (child) return child;
-  int log = open("log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  if (how.fault) setenv("MAXLOGIT_FAULT", how.fault, 1);
-  if (how.file_limit) {
-    struct rlimit limit = {(rlim_t)how.file_limit, (rlim_t)how.file_limit};
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  execv(program, (char *const *)(uintptr_t)argv);
-  _exit(127);
-}
-
-/* Exit status, or 128 and the signal. */
-static int finish(pid_t child)
-{
-  int status;
-  if (waitpid(child, &status, 0) != child) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    words[n++] = run;
+  for (int i = 0; how.extra && how.extra[i]; i++) words[n++] = how.extra[i];
+  return child_start(".", how.fault, how.file_limit, words);
 }
 
 static int run(const char *command, const char *path, struct how how)
 {
-  return finish(start(command, path, how));
-}
-
-static const char *last_log(void)
-{
-  static char *text;
-  struct error e = {0};
-  memory_free(text);
-  text = NULL;
-  return file_read("log", &text, NULL, &e) ? "no log" : text;
-}
-
-static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void shell(const char *format, ...)
-{
-  char command[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(command, sizeof command, format, arguments);
-  va_end(arguments);
-  if (system(command)) wrong("%s", command);
+  return child_end(start(command, path, how));
 }
 
 /* No checkpoint file may be anything but whole. */
@@ -173,7 +110,7 @@ static void random_kills(void)
       pid_t child = start(access("x.h5", F_OK) ? "run" : "resume", "x.h5", (struct how){0});
       usleep((useconds_t)(run_seconds * 1e6 * (double)below(1000) / 1000));
       kill(child, SIGKILL);
-      kills += finish(child) == 128 + SIGKILL;
+      kills += child_end(child) == 128 + SIGKILL;
     } while (below(3));
     recover("x.h5", what);
   }
@@ -286,34 +223,6 @@ static void no_memory(void)
   printf("P5 %ld failing allocations of %ld\n", tried, k);
 }
 
-/* P7: any number of threads. */
-static void threads(void)
-{
-  int n = 0;
-  for (int t = 1; t <= number(3, 8); t++) {
-    char option[64];
-    snprintf(option, sizeof option, "device.threads=%d", t);
-    const char *const extra[] = {option, NULL};
-    for (int repeat = 0; repeat < number(1, 20); repeat++, n++) {
-      clear();
-      if (run("run", "x.h5", (struct how){.extra = extra})) wrong("%s: %s", option, last_log());
-      struct error e = {0};
-      struct checkpoint a, b;
-      if (checkpoint_latest("ref.h5", &a, &e) || checkpoint_latest("x.h5", &b, &e)) {
-        wrong("%s: %s", option, e.text);
-        continue;
-      }
-      for (int i = 0; i < a.count; i++)
-        if (memcmp(a.tensors[i].data, b.tensors[i].data, (size_t)(a.tensors[i].rows * a.tensors[i].cols) * 4))
-          wrong("%s: %s differs", option, a.tensors[i].name);
-      checkpoint_free(&a);
-      checkpoint_free(&b);
-      if (same_run("ref.h5", "x.h5", 0, NULL, stderr)) wrong("%s: not the same run", option);
-    }
-  }
-  printf("P7 %d runs on 1 to %ld threads\n", n, number(3, 8));
-}
-
 /* P8: resumed from every checkpoint of a run that kept them all; and killed and resumed until it is done. */
 static void chain(void)
 {
@@ -373,7 +282,7 @@ static void outside_signals(void)
     pid_t child = start("run", "x.h5", (struct how){0});
     if (t >= 2) usleep((useconds_t)(run_seconds * 1e6 * (double)below(1000) / 1000));
     kill(child, sent);
-    int status = finish(child);
+    int status = child_end(child);
     if (status == 128 + sent) {
       shell("! ls -d x.* 2> /dev/null");
     } else if (status && status != STATUS_STOPPED) {
@@ -401,7 +310,7 @@ static void second_writer(void)
   if (again != STATUS_FAIL || !strstr(last_log(), "lock"))
     wrong("second writer, run: exit %d: %s", again, last_log());
   kill(first, SIGKILL);
-  finish(first);
+  child_end(first);
   printf("P17 second writers refused\n");
 }
 
@@ -412,9 +321,8 @@ int main(void)
     const char *name;
     void (*test)(void);
   } tests[] = {
-    {"kills", random_kills}, {"damage", damage},           {"disk", full_disk},
-    {"memory", no_memory},   {"threads", threads},         {"chain", chain},
-    {"stops", stops},        {"outside", outside_signals}, {"writer", second_writer},
+    {"kills", random_kills}, {"damage", damage}, {"disk", full_disk},          {"memory", no_memory},
+    {"chain", chain},        {"stops", stops},   {"outside", outside_signals}, {"writer", second_writer},
   };
   static const struct {
     const char *kind;
@@ -424,10 +332,7 @@ int main(void)
     {"fsync", STATUS_FAIL},  {"short", 0},
   };
   chance = (struct draw){seed ? (uint64_t)atoll(seed) : 1, STREAM_TEST, 0};
-  if (!realpath("maxlogit", program) || !mkdtemp(folder) || chdir(folder)) {
-    perror("check_crash");
-    return 1;
-  }
+  if (child_folder(folder)) return 1;
   make_reference();
   for (size_t i = 0; i < sizeof tests / sizeof *tests && !failures; i++)
     if (!wanted || !strcmp(wanted, tests[i].name)) tests[i].test();

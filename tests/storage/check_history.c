@@ -3,19 +3,12 @@
    for the lists below. What may differ is checked by itself: times add up, bookkeeping is in its place. And as both
    could be wrong alike, the rows of every file are held against what else tells them: export --follow, the steps.
    Run where ./maxlogit is. */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "base/clock.h"
-#include "base/file.h"
+#include "child.h"
 #include "facts.h"
 #include "../same_run.h"
 #include "storage/layout.h"
@@ -44,44 +37,8 @@ static int is_of_the_numbers(const char *object, const unsigned char *row, hid_t
 
 /* --- runs ---------------------------------------------------------------------------------------------- */
 
-enum { MOST = 64 };
-static char program[4096], folder[] = "check_history.XXXXXX";
-static int failures;
+static char folder[] = "check_history.XXXXXX";
 static double spent; /* by the commands since a run began */
-
-__attribute__((format(printf, 1, 2))) static void wrong(const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  printf("FAIL: ");
-  vprintf(format, arguments);
-  printf("\n");
-  va_end(arguments);
-  failures++;
-}
-
-/* A command in a folder; exit status, or 128 and the signal. */
-static int command(const char *in, const char *fault, const char *const *words)
-{
-  const char *argv[MOST] = {program};
-  int n = 1, status = 0;
-  while (*words) argv[n++] = *words++;
-  double began = clock_seconds();
-  fflush(stdout);
-  pid_t child = fork();
-  if (!child) {
-    if (chdir(in)) _exit(126);
-    int log = open("../log", O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    if (fault) setenv("MAXLOGIT_FAULT", fault, 1);
-    execv(program, (char *const *)(uintptr_t)argv);
-    _exit(127);
-  }
-  waitpid(child, &status, 0);
-  spent += clock_seconds() - began;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 /* What a run that is done prints of itself. */
 static char told[512];
@@ -97,20 +54,19 @@ static void keep_report(const char *log)
 #define GO(wanted, in, fault, ...) go(wanted, in, fault, (const char *const[]){__VA_ARGS__, NULL})
 static void go(int wanted, const char *in, const char *fault, const char *const *words)
 {
-  char *log = NULL;
-  struct error e = {0};
-  int status = command(in, fault, words);
-  if (file_read("log", &log, NULL, &e)) wrong("%s", e.text);
+  double began = clock_seconds();
+  int status = child_end(child_start(in, fault, 0, words));
+  spent += clock_seconds() - began;
   if (status != wanted)
-    wrong("%s %s (%s): exit %d, not %d: %s", words[0], words[1], fault ? fault : "", status, wanted, log);
-  keep_report(log);
-  memory_free(log);
+    wrong("%s %s (%s): exit %d, not %d: %s", words[0], words[1], fault ? fault : "", status, wanted,
+          last_log());
+  keep_report(last_log());
 }
 
 /* A new run. */
 static void begin(int wanted, const char *in, const char *fault, const char *const *settings, long steps)
 {
-  const char *words[MOST] = {"run", "record.path=r.h5"};
+  const char *words[CHILD_WORDS] = {"run", "record.path=r.h5"};
   char text[64];
   int n = 2;
   snprintf(text, sizeof text, "train.steps=%ld", steps);
@@ -119,11 +75,6 @@ static void begin(int wanted, const char *in, const char *fault, const char *con
   words[n] = NULL;
   spent = 0;
   go(wanted, in, fault, words);
-}
-
-static void shell(const char *command)
-{
-  if (system(command)) wrong("%s", command);
 }
 
 /* --- facts of a run ------------------------------------------------------------------------------------ */
@@ -147,7 +98,7 @@ static void add_lines(struct facts *f, const char *path)
   char line[9000], *text = NULL;
   struct error e = {0};
   size_t length = 0;
-  snprintf(line, sizeof line, "'%s' export --follow '%s' > lines", program, path);
+  snprintf(line, sizeof line, "'%s' export --follow '%s' > lines", child_program, path);
   if (system(line) || file_read("lines", &text, &length, &e)) wrong("%s: %s", line, e.text);
   facts_add(f, text, length + 1, 0, "lines");
   memory_free(text);
@@ -409,7 +360,7 @@ struct story {
   const char *name;
   long steps[4], from; /* at first, and when it has become longer; the whole is repeated from there */
   long per_call;       /* steps for each call that reaches the disk, at least */
-  const char *settings[MOST];
+  const char *settings[CHILD_WORDS];
 };
 
 static struct facts alone; /* the run in one go */
@@ -583,7 +534,7 @@ static void record_otherwise(const struct story *s)
 {
   const long first = s->steps[0], last = s->steps[2];
   char longer[64];
-  const char *words[MOST], *const less[] = {LESS}, *const more[] = {MORE};
+  const char *words[CHILD_WORDS], *const less[] = {LESS}, *const more[] = {MORE};
   enum { CHANGES = sizeof less / sizeof *less };
   int n = 0;
   while (s->settings[n]) words[n] = s->settings[n], n++;
@@ -725,10 +676,7 @@ static const struct story in_width = {"wide",
 int main(void)
 {
   static const struct story *const stories[] = {&in_width, &at_length};
-  if (!realpath("maxlogit", program) || !mkdtemp(folder) || chdir(folder)) {
-    perror("check_history");
-    return 1;
-  }
+  if (child_folder(folder)) return 1;
   for (size_t i = 0; i < sizeof stories / sizeof *stories && !failures; i++) tell(stories[i]);
   if (!failures) run_alone(&in_width, in_width.steps[2]);
   if (!failures) record_otherwise(&in_width);
@@ -736,8 +684,6 @@ int main(void)
   printf("%ld series, %ld numbers read\n", series_count, cell_count);
   if (failures) return 1;
   facts_free(&alone);
-  char all_of_it[64];
-  snprintf(all_of_it, sizeof all_of_it, "rm -rf ../%s", folder);
-  shell(all_of_it);
+  shell("rm -rf ../%s", folder);
   return 0;
 }

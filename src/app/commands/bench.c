@@ -85,13 +85,10 @@ const struct command command_bench = {
   .about =
     "Speed of training steps as a fraction of this machine's own matrix product, and what every kind of "
     "recording costs. All stacks take about four minutes on two cores. --stack also measures the costs of "
-    "recording "
-    "for medium and vocabulary, whose steps take a second, and of experts for all but toy. Started on "
-    "several "
-    "ranks (mpirun -n 2 maxlogit bench), one run on all of them against one rank: speed, bytes a step over "
-    "the "
-    "wire against the least possible, share of messages; by micro-batches, with shared states, by the "
-    "context.",
+    "recording for medium and vocabulary, whose steps take a second, and of experts for all but toy. Started "
+    "on several ranks (mpirun -n 2 maxlogit bench), one run on all of them against one rank: speed, bytes a "
+    "step over the wire against the least possible, share of messages; by micro-batches, with shared states, "
+    "by the context.",
   .more = "maxlogit bench\nmaxlogit bench --stack=toy --seconds=2",
   OPTIONS,
   .once = "only device=cpu or device=cuda can be said here",
