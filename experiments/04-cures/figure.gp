@@ -11,7 +11,7 @@ stats rows using 8 name "S" nooutput
 n = V_records
 set yrange [n - 0.4:-0.6]; set ytics scale 0 noenhanced
 set multiplot
-set label 100 "{/:Bold Peak max logit and validation loss of every cure under Muon}" at screen 0.035,0.955 font ",16" tc rgb ink
+set label 100 "{/:Bold Most cures hold the peak max logit under Muon, at similar losses}" at screen 0.035,0.955 font ",16" tc rgb ink
 set label 101 sprintf("Mean and 95 %% interval over %d seeds (peak: geometric). 2 layers, 4 heads, width 64, lr 0.03, weight decay 0.1, 600 steps.", S_max) \
     at screen 0.035,0.905 font ",11" tc rgb soft
 set tmargin at screen 0.85; set bmargin at screen 0.12

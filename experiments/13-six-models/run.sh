@@ -24,7 +24,7 @@ done <"$work/files" >"$work/heads"
   done
 } <"$work/files" >"$work/curves"
 
-# "model|attention|optimiser|cure|seeds|val|lo|hi|peak|lo|hi|last|clips", with the share of heads and the layer
+# "model|attention|optimizer|cure|seeds|val|lo|hi|peak|lo|hi|last|clips", with the share of heads and the layer
 runs '[p("preset"), p("model.attention"), p("optimizer") + (if p("muon.per_head") == "qkv" then " by heads" else "" end),
   p("stabilizers")] | @tsv' | sort -u >"$work/what"
 cut -f 1 "$work/what" | while read -r preset; do
@@ -37,12 +37,12 @@ awk -F '[| ]' -v heads="$work/heads" '
   FILENAME == heads { over[$1] += $2; all[$1] += $3; where[$1] = where[$1] (index(where[$1], $4) ? "" : (where[$1] == "" ? "" : ",") $4); next }
   { print $0 "|" over[$1] "|" all[$1] "|" where[$1] }' "$work/heads" "$work/groups" >"$work/rows"
 {
-  printf '%-12s %-4s %-14s %-9s %5s %17s %24s %10s %16s %6s %6s\n' model attn optimiser cure seeds 'validation loss' \
+  printf '%-12s %-4s %-14s %-9s %5s %17s %24s %10s %16s %6s %6s\n' model attn optimizer cure seeds 'validation loss' \
     'peak max logit' 'last' 'heads over 100' layer clips
   awk -F '|' -v what="$work/what" '
-    BEGIN { while ((getline line < what) > 0) { split(line, w, "\t"); attention[w[1]] = w[2]; optimiser[w[1]] = w[3]; cure[w[1]] = w[4] } }
+    BEGIN { while ((getline line < what) > 0) { split(line, w, "\t"); attention[w[1]] = w[2]; optimizer[w[1]] = w[3]; cure[w[1]] = w[4] } }
     { one = $5 == "null" # a single seed has no interval
-      printf "%-12s %-4s %-14s %-9s %5d %9.3f %-8s %8s %-15s %10.4g %8d of %-5d %6s %6.0f\n", $1, attention[$1], optimiser[$1], cure[$1], $2,
+      printf "%-12s %-4s %-14s %-9s %5d %9.3f %-8s %8s %-15s %10.4g %8d of %-5d %6s %6.0f\n", $1, attention[$1], optimizer[$1], cure[$1], $2,
         $3, one ? "" : sprintf("+- %.3f", $5 - $3), sprintf("%.4g", $6), one ? "" : sprintf("[%.4g, %.4g]", $7, $8), $9, $11, $12, $13, $10 }' "$work/rows"
 } >"$dir/table.txt"
 draw figure.gp six-models curves="$work/curves" order="$(cut -d '|' -f 1 "$work/rows" | tr '\n' ' ')" \

@@ -1,7 +1,7 @@
 # equal-loss.awk - Muon's max logit over Adam's where the validation losses are the same, with ../order.awk
-# In: optimiser (1 Adam, 2 Muon) rate seed step loss logit, run by run upwards in the step. Set: levels. Out: the table; into
+# In: optimizer (1 Adam, 2 Muon) rate seed step loss logit, run by run upwards in the step. Set: levels. Out: the table; into
 # cells, a block a level: x (Adam's rate) y (Muon's rate), both counted from 0, ratio, state (2: decided, 1: not, 0: too few pairs);
-# into paths a block an optimiser and rate: loss, median logit over seeds.
+# into paths a block an optimizer and rate: loss, median logit over seeds.
 function ask(   l, w, key) { # the level that a run passes between its last two looks
   for (l = 1; l <= n_levels; l++) {
     key = $1 SUBSEP $2 SUBSEP $3 SUBSEP l

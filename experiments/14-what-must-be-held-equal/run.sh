@@ -32,7 +32,7 @@ compare arm=adam arm=muon override.match,train.lr,train.weight_decay "$early,$ha
 values() { cut -f "$1" "$work/plane" | sort -gu | tr '\n' ' ' | sed 's/ $//'; }
 rates=$(values 3) decays=$(values 4)
 seeds=$(cut -f 8 "$work/plane" | sort -g | awk '$1 > 0 { if (!low) low = $1; high = $1 } END { print low == high ? low : low " to " high }')
-# cells: x y ratio decided; edges: x y dx dy between neighbours that are decided, on two sides of 1
+# cells: x y ratio decided; edges: x y dx dy between neighbors that are decided, on two sides of 1
 awk -F '\t' -v rates="$rates" -v decays="$decays" -v early="$early" -v half="$half" -v edges="$work/edges" '
   BEGIN {
     nx = split(rates, r, " "); ny = split(decays, d, " ")

@@ -28,7 +28,7 @@ set xlabel "validation loss  [nat]"; set ylabel "max logit  [nat]" offset 1,0
 set key at graph 0.98,0.98 right top samplen 0.5 spacing 1.1
 stats loss using 2 nooutput; most = STATS_min + 1        # beyond are runs that learned next to nothing
 set xtics 0.2
-plot for [g=1:2] loss using ($1 == g && $2 < most ? $2 : NaN):3 with points pt (g == 1 ? 7 : 5) ps 0.5 lc rgb colour[g] title name(g)
+plot for [g=1:2] loss using ($1 == g && $2 < most ? $2 : NaN):3 with points pt (g == 1 ? 7 : 5) ps 0.5 lc rgb color[g] title name(g)
 unset key; unset logscale y; set format y "%g"; unset ylabel; unset label 100; unset label 101
 
 # a row a variant, in the order they come in; a line where the ratio passes 1 from one rate to the next

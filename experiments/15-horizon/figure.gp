@@ -10,7 +10,7 @@ array who[2] = ["Adam", "Muon"]
 array plan[2] = ["constant", "cosine"]
 set dashtype 12 (9,5)
 set multiplot
-set label 100 "{/:Bold Max logits over ".steps." steps, either optimiser at its best rate}" at screen 0.03,0.945 font ",17" tc rgb ink
+set label 100 "{/:Bold At the best rates no max logit explodes over ".steps." steps}" at screen 0.03,0.945 font ",17" tc rgb ink
 set label 101 "Largest head on the probe batch; a text, 2 layers, 2 heads, width 32, decay 0.1. Solid: constant rate; dashed: cosine. Band, bar: lowest to highest of ".seeds_are."." \
     at screen 0.03,0.89 font ",10.5" tc rgb soft
 set tmargin at screen 0.79; set bmargin at screen 0.14

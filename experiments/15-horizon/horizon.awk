@@ -37,7 +37,7 @@ function verdict(more,   a, b) { # of the interval in lo and hi; d = 1.25, predi
 }
 function tried_median(a, r,   i, n) { n = tries[a, r]; for (i = 1; i <= n; i++) V[i] = log(tried[a, r, i]); return median(V, n) }
 function place(a,   i) { for (i = 1; i <= rates[a]; i++) if (rate[a, i] == chosen[a]) return i; return 0 }
-function flips(s,   a, b, i, j, k, other, text) { # at which neighbouring rate the ratio lies on the other side of 1
+function flips(s,   a, b, i, j, k, other, text) { # at which neighboring rate the ratio lies on the other side of 1
   a = "adam-" s; b = "muon-" s; i = place(a); j = place(b)
   if (!i || !j) return ""
   other = tried_median(b, rate[b, j]) - tried_median(a, rate[a, i]); text = ""
@@ -45,7 +45,7 @@ function flips(s,   a, b, i, j, k, other, text) { # at which neighbouring rate t
   for (k = 1; k <= 2; k++) if (((a, near[k]) in rate) && (tried_median(b, rate[b, j]) - tried_median(a, rate[a, near[k]])) * other < 0) text = text " Adam " rate[a, near[k]]
   near[1] = j - 1; near[2] = j + 1
   for (k = 1; k <= 2; k++) if (((b, near[k]) in rate) && (tried_median(b, rate[b, near[k]]) - tried_median(a, rate[a, i])) * other < 0) text = text " Muon " rate[b, near[k]]
-  return text == "" ? "; stands at the neighbouring rates" : "; flips at" text
+  return text == "" ? "; stands at the neighboring rates" : "; flips at" text
 }
 END {
   for (i = 1; i <= arms; i++) { # rates upwards

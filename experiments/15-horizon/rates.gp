@@ -19,7 +19,7 @@ rate_of(i) = real(word(blocks, i)[strstrt(word(blocks, i), ":") + 1:*])
 shade(i) = (d = clamp((log10(rate_of(i)) + 3.1) / 1.4, 0, 1), arm_of(i)[1:4] eq "adam" ? \
   (int(250 - 110 * d) * 65536 + int(190 - 140 * d) * 256 + int(150 - 150 * d)) : (int(160 - 160 * d) * 65536 + int(205 - 140 * d) * 256 + int(235 - 105 * d)))
 set logscale y; set ytics (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500, 1000)
-set xrange [0:N]; set xtics (0, N / 2, N); set xlabel "training step"; set yrange [4:20]
+set xrange [0:N]; set xtics ("0" 0, sprintf("%gk", N / 2000.0) N / 2, sprintf("%gk", N / 1000.0) N); set xlabel "training step  (k: thousand)"; set yrange [4:20]
 do for [k=1:2] {
   set lmargin at screen 0.05 + 0.235 * (k - 1); set rmargin at screen 0.05 + 0.235 * (k - 1) + 0.205
   set label 1 (k == 1 ? "Adam, max logit  [nat]" : "Muon") at graph 0,1.05 font ",13" tc rgb ink

@@ -1,5 +1,5 @@
 # figure.gp - the law: predicted against measured growth of heads; its rivals by set; Muon less Adam
-# Called by run.sh with points (number of the set, predicted, measured, last layer, optimiser 1 Adam, 2 Muon, 3 another; set),
+# Called by run.sh with points (number of the set, predicted, measured, last layer, optimizer 1 Adam, 2 Muon, 3 another; set),
 # judged (set, rival, R^2), sets (their names), sums (set, rate, predicted, measured, pairs, path, alignment), term, out, style.
 width = 1280; height = 590
 groups = 2
@@ -8,9 +8,9 @@ load style
 array hue[3] = [0xD55E00, 0x0072B2, 0x009E73]
 array who[3] = ["Adam", "Muon", "another"]
 set multiplot
-set label 100 "{/:Bold A head's logits grow with what updates add to its form, and with the gain of its norm}" \
+set label 100 "{/:Bold A head's logits grow with what updates add to its form, and with the gain}" \
     at screen 0.03,0.955 font ",16" tc rgb ink
-set label 101 "One line for all heads and optimisers, fitted on 18 runs (Adam, Muon; three rates, three seeds); shown and judged on runs that it has not seen. ln: natural logarithm." \
+set label 101 "One line for all heads and optimizers, fitted on 18 runs (Adam, Muon; three rates, three seeds); shown and judged on runs that it has not seen. ln: natural logarithm." \
     at screen 0.03,0.908 font ",11" tc rgb soft
 set tmargin at screen 0.81; set bmargin at screen 0.20
 

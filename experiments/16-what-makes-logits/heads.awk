@@ -1,6 +1,6 @@
 # heads.awk - what a run's export says of each head: growth of its logits, and what may have made it
-# In: one run's `maxlogit export` of the series in run.sh. Set: name (SET-OPTIMISER), rate, seed, decay, from (step that growth
-# is measured from), span (steps that a logarithm is meaned over). Out, a line a head: set optimiser rate seed layer head last(1|0)
+# In: one run's `maxlogit export` of the series in run.sh. Set: name (SET-OPTIMIZER), rate, seed, decay, from (step that growth
+# is measured from), span (steps that a logarithm is meaned over). Out, a line a head: set optimizer rate seed layer head last(1|0)
 # y ySigned drive gain rates rms norm path drive+gain forward(drive without decay) lnSigma lnGain lnLogit lnBound lnRotated
 function value(name) { return (name in at) ? $(at[name]) : "NaN" }
 function known(x) { return x != "NaN" && x == x + 0 }

@@ -1,7 +1,7 @@
 # law.awk - the law and its rivals: fitted by least squares on the set "fit", told on all sets (with ../order.awk; -v only=1: of the last
 # layer alone)
 # In: lines of heads.awk. Out: the table; into files named by -v: points (number of the set, predicted, measured, last layer,
-# optimiser 1 Adam, 2 Muon, 3 another; set), judged (set, R^2 of each rival), sums (set, rate, predicted, measured, pairs, path,
+# optimizer 1 Adam, 2 Muon, 3 another; set), judged (set, R^2 of each rival), sums (set, rate, predicted, measured, pairs, path,
 # alignment: Muon less Adam).
 function fit(x, y, n,   i, mx, my, sxx, sxy) {
   for (i = 1; i <= n; i++) { mx += x[i] / n; my += y[i] / n }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# run.sh [--keep] [TEXT [DIR]]: rates for every width and optimiser, their runs, the table and the figure; MORE=large: those of
+# run.sh [--keep] [TEXT [DIR]]: rates for every width and optimizer, their runs, the table and the figure; MORE=large: those of
 # large.conf, too. See ../lib.sh.
 # shellcheck source=experiments/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-# a line a run: optimiser width rate seed loss logit
+# a line a run: optimizer width rate seed loss logit
 of='val_loss:last3:mean,attn/max_logit:last5%:max'
 settings='p("optimizer"), p("model.width"), p("train.lr"), p("train.seed")'
 for rungs in rates ${MORE:-}; do

@@ -1,5 +1,5 @@
 # width.awk - max logits by width and the registered verdicts, with ../order.awk
-# In: the selection runs, then those measured: optimiser width rate seed loss logit. Into files: logits (a block an optimiser: width,
+# In: the selection runs, then those measured: optimizer width rate seed loss logit. Into files: logits (a block an optimizer: width,
 # median, interval, at the best rates; then a block each at one rate: width, geometric mean, lowest, highest), ratios (width, Muon over
 # Adam, interval).
 BEGIN { kinds = split("adam muon", kind, " "); one["adam"] = 0.005; one["muon"] = 0.01 }
