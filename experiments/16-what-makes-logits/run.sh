@@ -29,7 +29,8 @@ horizon=${HORIZON:-horizon} ledger=${LEDGER:-what-must-be-held-equal/equal-loss}
   heads "$dir/text" "$start" "$span"
   # spectra are 100 steps apart there: its growth is from step 100, too, but each end is of all rows within 50 steps or 100
   if [ -d "$horizon" ]; then heads "$horizon" 150 101 | awk '{ $2 = $1 "-" $2; $1 = "horizon"; $3 = "tuned"; print }'; fi
-} >"$dir/heads.txt"
+} >"$work/heads"
+for set in fit seeds rates rms norm wide narrow recall others clip text horizon; do grep "^$set " "$work/heads" || :; done >"$dir/heads.txt"
 cp "$dir/heads.txt" "$work/levels"
 if [ -d "$ledger" ]; then heads "$ledger" 100 51 ledger >>"$work/levels"; fi
 {

@@ -10,7 +10,7 @@ array who[2] = ["Adam", "Muon"]
 array at[2] = ["0.005", "0.01"]
 set dashtype 12 (9,5)
 set multiplot
-set label 100 "{/:Bold At one rate max logits rise with the width, at the best rates hardly}" at screen 0.03,0.945 font ",17" tc rgb ink
+set label 100 "{/:Bold Max logits by width}" at screen 0.03,0.945 font ",17" tc rgb ink
 set label 101 "Largest head of the training batches of the last 5 % of 300 steps; a text, 2 layers, heads of 16 numbers, decay 0.1." at screen 0.03,0.89 font ",10.5" tc rgb soft
 set label 102 "Solid: each width at its best rate, median and range of ".seeds_are."; dashed: one rate for all widths, geometric mean of the selection seeds." \
     at screen 0.03,0.85 font ",10.5" tc rgb soft
