@@ -10,7 +10,7 @@ const struct claim claim_c74 = {
             "train.lr = 0.03\n"
             "train.weight_decay = 0.1\n"
             "preset = muon\n",
-  .arm = {{"decay of matrices", NULL}, {"and of gains", "train.decay_gains=1"}},
+  .arm = {{"decay of matrices", NULL}, {"decay of gains, too", "train.decay_gains=1"}},
   .equal = EQUAL_RATE,
   .tuned = "C-74c",
   .metric = "probe/max_logit:last5%:max",

@@ -8,7 +8,7 @@ const struct claim claim_c74c = {
             "train.steps = 600\n"
             "train.weight_decay = 0.1\n",
   .arm = {{"decay of matrices", "preset=muon train.lr=0.01"},
-          {"and of gains", "preset=muon train.lr=0.01 train.decay_gains=1"}},
+          {"decay of gains, too", "preset=muon train.lr=0.01 train.decay_gains=1"}},
   .equal = EQUAL_TUNED,
   .metric = "probe/max_logit:last5%:max",
   .contrast = CONTRAST_RATIO,
