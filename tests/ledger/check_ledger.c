@@ -842,7 +842,7 @@ static const struct known_rate {
   const char *id, *registered, *below, *best, *above;
   int arm;
   enum tuning_end end;
-  double loss[OPTIMUM_RATES][TUNING_SEEDS];
+  double loss[OPTIMUM_RATES * TUNING_SEEDS];
 } known_rates[] = {
 #define NUMERICS(version)
 #define RATE(id, registered, arm, below, best, above, end, ...) \
