@@ -415,9 +415,9 @@ class Recording(InFolder):
             for step, peak in enumerate((None, None, {"value": 3.5, "step": 2, "layer": 1, "head": 2})):
                 recorder.log(step, loss=1, **({"attn/max_logit": logits_at(1)} if peak else {}))
                 subprocess.run(
-                    [os.environ["MAXLOGIT_PROGRAM"], "report", self.path, "-o", f"page{step}"], capture_output=True, check=True
+                    [os.environ["MAXLOGIT_PROGRAM"], "report", self.path, "-o", f"{self.path}.{step}"], capture_output=True, check=True
                 )
-                with open(f"page{step}/data/index.js") as f:
+                with open(f"{self.path}.{step}/data/index.js") as f:
                     self.assertIn(f'"peak":{json.dumps(peak, separators=(",", ":"))}', f.read())
 
     def test_a_forked_process_leaves_it_alone(self):
