@@ -3,7 +3,8 @@
    neighbors. Its lowest point is the optimum, and a metric of the runs at these three rates is interpolated there in
    the same way. The seeds that choose the rate are resampled. With so few seeds a bootstrap is too narrow, so its
    quantile is moved outward (T. C. Hesterberg, The American Statistician 69, 2015, section 5.1: the expanded
-   percentile). */
+   percentile). The error of the parabola itself is not included: a loss that is steeper above its optimum than below it
+   shifts the lowest point. */
 #ifndef MAXLOGIT_LEDGER_OPTIMUM_H
 #define MAXLOGIT_LEDGER_OPTIMUM_H
 #include "analysis/statistics.h"
