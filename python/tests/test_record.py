@@ -409,6 +409,17 @@ class Recording(InFolder):
         recorder.close()
         np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
 
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_the_page_has_max_logits_of_a_run_that_is_written(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            for step, peak in enumerate((None, None, {"value": 3.5, "step": 2, "layer": 1, "head": 2})):
+                recorder.log(step, loss=1, **({"attn/max_logit": logits_at(1)} if peak else {}))
+                subprocess.run(
+                    [os.environ["MAXLOGIT_PROGRAM"], "report", self.path, "-o", f"{self.path}.{step}"], capture_output=True, check=True
+                )
+                with open(f"{self.path}.{step}/data/index.js") as f:
+                    self.assertIn(f'"peak":{json.dumps(peak, separators=(",", ":"))}', f.read())
+
     def test_a_forked_process_leaves_it_alone(self):
         recorder = maxlogit.Recorder(self.path)
         recorder.log(0, loss=1)

@@ -360,7 +360,9 @@ static void summarise(const struct runs_page *p, struct page_series *s, const st
   s->loss = l->value[LIVE_LOSS][end];
   for (long i = 0; i <= end; i++) {
     double x = l->value[LIVE_MAX_LOGIT][i];
-    struct place now = {x, l->value[LIVE_STEP][i], (int)l->value[LIVE_LAYER][i], (int)l->value[LIVE_HEAD][i]};
+    const int layer = (int)l->value[LIVE_LAYER][i],
+              has = !isnan(x) || layer >= 0; /* a NaN of a run has a layer */
+    struct place now = {x, has ? l->value[LIVE_STEP][i] : NAN, layer, (int)l->value[LIVE_HEAD][i]};
     if (!isnan(l->value[LIVE_VAL_LOSS][i])) s->val = l->value[LIVE_VAL_LOSS][i];
     if (!isnan(s->peak.value) && !(x <= s->peak.value)) s->peak = now;
     if (isnan(s->peak.step)) s->peak = now;

@@ -75,6 +75,11 @@ static void reason_of_test(const struct entry *x, char out[512])
     snprintf(out, 512, "%s", more[j->verdict]);
 }
 
+static int lacks_optimum(const struct entry *x)
+{
+  return x->claim->equal == EQUAL_TUNED && !x->rates.optimum[0].n;
+}
+
 /* Would the verdict be settled by the same runs if the best rates were known exactly? */
 static int is_open_by_rates(const struct entry *x)
 {
@@ -123,7 +128,7 @@ void entry_reason(const struct entry *x, char out[512])
              claim_metric(c, 0), x->arm[0].run[0].value.value);
   else if (j->verdict == VERDICT_OPEN)
     snprintf(out, 512, "it has not been run");
-  else if (c->equal == EQUAL_TUNED && !x->rates.optimum[0].n)
+  else if (lacks_optimum(x))
     snprintf(out, 512, "an arm has no best rate with finite losses on both sides of it");
   else if (is_open_by_rates(x))
     snprintf(out, 512,
@@ -152,6 +157,8 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
   int all = stage_seeds[STAGES - 1], n = j->effect.n;
   if (j->verdict == VERDICT_NOTHING)
     buffer_add(b, x->uncontrolled ? "a regime in which this is seen" : "a regime in which the arms differ");
+  else if (lacks_optimum(x))
+    buffer_add(b, "best rates with finite losses on both sides of them");
   else if (is_open_by_rates(x))
     buffer_add(b, "rates chosen on more than %d seeds", TUNING_SEEDS);
   else if (j->verdict == VERDICT_FEW_SEEDS)

@@ -37,6 +37,7 @@ int optimum_resample(const double *loss, int seeds, double at[1 + OPTIMUM_RESAMP
 
 struct interval optimum_rate(double at[1 + OPTIMUM_RESAMPLES], int seeds, double best, double factor)
 {
+  if (seeds < OPTIMUM_SEEDS) return (struct interval){seeds, best * pow(factor, at[0]), NAN, NAN};
   int beyond = (int)(optimum_tail(seeds) * OPTIMUM_RESAMPLES);
   gsl_sort(at + 1, 1, OPTIMUM_RESAMPLES);
   return (struct interval){seeds, best * pow(factor, at[0]), best * pow(factor, at[1 + beyond]),

@@ -149,7 +149,8 @@ static json_t *rates_json(const struct entry *x)
                                     "train.lr", json_text(r->best[a]), "end", tuning_end_text(r->end[a]),
                                     "grid", grid, "optimum", interval_json(&r->optimum[a])));
   }
-  return json_pack("{s:o, s:s, s:s}", "best", arms, "verdict_if_known", verdict_name(r->if_known), "chosen",
+  return json_pack("{s:o, s:o, s:s}", "best", arms, "verdict_if_known",
+                   r->optimum->n ? json_text(verdict_name(r->if_known)) : json_null(), "chosen",
                    r->kept ? "before" : "here");
 }
 

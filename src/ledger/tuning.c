@@ -409,10 +409,21 @@ const struct tuning_point *tuning_beside(const struct tuning_arm *a, int key, in
   return NULL;
 }
 
+/* Are the values beside the best a factor away? A value at a limit of the key is nearer, and small whole numbers are
+   rounded. */
+static int is_regular(const struct tuning_arm *a)
+{
+  for (int step = -1; step <= 1; step += 2) {
+    const double ratio = tuning_beside(a, 0, step)->value[0] / a->point[a->best].value[0];
+    if (fabs(ratio / pow(TUNING_FACTOR, step) - 1) > 0.01) return 0;
+  }
+  return 1;
+}
+
 struct interval tuning_optimum(const struct tuning *t, const struct tuning_arm *a)
 {
   struct interval none = {0, NAN, NAN, NAN};
-  if (t->keys > 1 || t->seeds < 3 || a->end != TUNING_BRACKETED) return none;
+  if (t->keys > 1 || t->seeds < 3 || a->end != TUNING_BRACKETED || !is_regular(a)) return none;
   double *loss = memory_new((size_t)(OPTIMUM_RATES * t->seeds) + 1 + OPTIMUM_RESAMPLES, sizeof *loss),
          *at = loss + OPTIMUM_RATES * t->seeds;
   for (int k = 0; k < OPTIMUM_RATES; k++)

@@ -78,7 +78,8 @@ void tuning_free(struct tuning *);
 const struct tuning_point *tuning_beside(const struct tuning_arm *, int key, int step);
 /* The score of one run. A run without a value has the worst, an infinite one. */
 double tuning_worth(const struct tuning *, const struct tuning_run *);
-/* The optimum between the values of a single key (optimum.h); n 0 if there is none, or fewer than three seeds. */
+/* The optimum between the values of a single key (optimum.h); n 0 if there is none, fewer than three seeds, or values
+   beside the best that are not a factor away. */
 struct interval tuning_optimum(const struct tuning *, const struct tuning_arm *);
 const char *tuning_end_text(enum tuning_end); /* "bracketed" */
 #endif

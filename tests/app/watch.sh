@@ -151,6 +151,10 @@ awk -F '\t' '$2 != "train.seed=" NR + 1 || $1 !~ /^[0-9a-f]+$/ { bad = 1 } END {
 rm "$dir/swept/$(sed -n '3s/\t.*//p' "$dir/swept/sweep.plan").h5"
 timeout 60 "$program" watch "$dir/swept" > "$dir/out" 2> "$dir/err" || fail "watch of a sweep: $(cat "$dir/err")"
 grep -q 'swept: 3 runs: 3 [a-z-]*; 2 of 3 points of the last sweep are done; nothing' "$dir/err" || fail "points of a sweep: $(cat "$dir/err")"
+# a huge list of points is ignored
+truncate -s 40G "$dir/swept/sweep.plan" || fail "a file with a hole"
+timeout 60 "$program" watch "$dir/swept" > "$dir/out" 2> "$dir/err" || fail "a huge sweep.plan: $(cat "$dir/err")"
+grep -q 'swept: 3 runs: 3 [a-z-]*; nothing' "$dir/err" || fail "a huge sweep.plan: $(cat "$dir/err")"
 mkdir "$dir/none"
 timeout 60 "$program" watch "$dir/none" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 && grep -q 'no run file' "$dir/err" || fail "watch of an empty folder: exit $status: $(cat "$dir/err")"

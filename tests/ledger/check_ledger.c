@@ -586,6 +586,37 @@ START_TEST(resamples_of_the_choice)
 }
 END_TEST
 
+/* Six seeds give an interval; fewer do not, because their resamples are too narrow. */
+START_TEST(interval_of_few_seeds)
+{
+  double loss[OPTIMUM_RATES][OPTIMUM_SEEDS], at[1 + OPTIMUM_RESAMPLES];
+  for (int seeds = 3; seeds <= OPTIMUM_SEEDS; seeds++) {
+    for (int k = 0; k < OPTIMUM_RATES; k++)
+      for (int s = 0; s < seeds; s++) loss[0][k * seeds + s] = pow(k - 1 - 0.1 * s, 2);
+    ck_assert(optimum_resample(*loss, seeds, at));
+    const struct interval i = optimum_rate(at, seeds, 0.01, 2);
+    ck_assert_double_eq_tol(i.mean, 0.01 * pow(2, 0.05 * (seeds - 1)), 1e-12);
+    ck_assert_int_eq(i.n, seeds);
+    ck_assert(seeds < OPTIMUM_SEEDS ? isnan(i.lo) && isnan(i.hi) : i.lo < i.mean && i.mean < i.hi);
+  }
+}
+END_TEST
+
+/* Seeds do not settle a claim whose best rate has a lost run beside it. */
+START_TEST(no_optimum_in_words)
+{
+  const struct claim c = {
+    .id = "C", .regime = "", .equal = EQUAL_TUNED, .arm = {{.name = "A"}, {.name = "B"}}};
+  struct entry x = {.claim = &c, .judgement = {VERDICT_INCONCLUSIVE, 1, {3, 0.2, -1, 1}, NAN, 40, 0}};
+  char text[512];
+  entry_reason(&x, text);
+  ck_assert_msg(strstr(text, "no best rate with finite losses") != NULL, "%s", text);
+  entry_change(&x, text);
+  ck_assert_msg(strstr(text, "best rates with finite losses") == text && !strstr(text, "seeds more"), "%s",
+                text);
+}
+END_TEST
+
 /* A polynomial of second degree is interpolated exactly. The tail: pnorm(-sqrt(6 / 5) * qt(0.975, 5)) of R. */
 START_TEST(between_the_rates)
 {
@@ -1734,6 +1765,8 @@ int main(void)
   tcase_add_test(c, coverage);
   tcase_add_test(c, optimum_of_losses);
   tcase_add_test(c, resamples_of_the_choice);
+  tcase_add_test(c, interval_of_few_seeds);
+  tcase_add_test(c, no_optimum_in_words);
   tcase_add_test(c, between_the_rates);
   tcase_add_test(c, coverage_of_tuned_arms);
   tcase_add_test(c, wrong_verdicts_are_rare);

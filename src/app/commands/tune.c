@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "ledger/print.h"
 #include "ledger/tuning.h"
 #include "run/drive.h"
 #include "storage/provenance.h"
@@ -210,6 +211,7 @@ static void print_point(const struct tuning *t, const struct tuning_arm *a, cons
 
 static void print_result(const struct tuning *t)
 {
+  char text[128];
   for (int i = 0; i < t->arms; i++) {
     const struct tuning_arm *a = &t->arm[i];
     printf("%s%s: %s\n  ", i ? "\n" : "", a->name, tuning_end_text(a->end));
@@ -217,12 +219,13 @@ static void print_result(const struct tuning *t)
     printf("%12s %12s %14s %8s\n", "mean", "behind", "worse on seeds", "chosen");
     for (int p = 0; p < a->points; p++) print_point(t, a, &a->point[p]);
     struct interval optimum = tuning_optimum(t, a);
-    if (optimum.n) printf("  optimum between them %.3g [%.3g, %.3g]\n", optimum.mean, optimum.lo, optimum.hi);
+    if (optimum.n) printf("  optimum between them %s\n", print_interval(&optimum, text));
   }
   printf("\n%s [%s], %s is better; * the best. Chosen: the share of resamples of the seeds in which a value "
          "is the "
-         "best. Optimum: of a parabola through the best and the values beside it, with its 95 %% interval.\n",
-         t->metric.name, t->metric.unit, t->maximise ? "higher" : "lower");
+         "best. Optimum: of a parabola through the best and the values beside it, with its 95 %% interval "
+         "from %d seeds on.\n",
+         t->metric.name, t->metric.unit, t->maximise ? "higher" : "lower", OPTIMUM_SEEDS);
 }
 
 static json_t *point_json(const struct tuning *t, const struct tuning_point *p)
@@ -255,8 +258,8 @@ static void print_json(const struct tuning *t, const char *file)
       json_object_set_new(best, t->key[k], json_number(a->point[a->best].value[k]));
     for (int p = 0; p < a->points; p++) json_array_append_new(points, point_json(t, &a->point[p]));
     struct interval o = tuning_optimum(t, a);
-    json_t *optimum = o.n ? json_pack("{s:o, s:o, s:o}", "mean", json_number(o.mean), "lo", json_number(o.lo),
-                                      "hi", json_number(o.hi))
+    json_t *optimum = o.n ? json_pack("{s:o, s:o, s:o}", "mean", json_number(o.mean), "lo",
+                                      json_known(!isnan(o.lo), o.lo), "hi", json_known(!isnan(o.hi), o.hi))
                           : json_null();
     json_array_append_new(arms, json_pack("{s:o, s:s, s:o, s:o, s:o}", "arm", json_text(a->name), "end",
                                           tuning_end_text(a->end), "best", best, "optimum", optimum, "points",

@@ -200,6 +200,8 @@ static int find_runs(struct folder_view *f, struct error *e)
   return STATUS_OK;
 }
 
+enum { MOST_PLAN = 1 << 26 }; /* bytes; a longer file is not that of a sweep */
+
 static void forget_plan(struct folder_view *f)
 {
   tdestroy(f->ids, keep);
@@ -216,7 +218,7 @@ static void read_plan(struct folder_view *f)
   if (file_has_changed(path.text, &f->plan_read)) {
     f->plan_read = file_stamp(path.text);
     forget_plan(f);
-    if (file_read_real(path.text, &f->plan, &length, NULL)) f->plan = NULL;
+    if (f->plan_read.size > MOST_PLAN || file_read_real(path.text, &f->plan, &length, NULL)) f->plan = NULL;
     for (char *line = f->plan; line && *line;) {
       char *end = line + strcspn(line, "\n"), *next = end + (*end == '\n');
       line[strcspn(line, "\t\n")] = 0;
