@@ -19,7 +19,8 @@ enum {
   STAGES = 4,
   LEDGER_SEED = 1101,
   LEDGER_RULE = 2
-}; /* the rule's number, increased when a change of the rule may change verdicts */
+}; /* the rule's number, increased when a change may change verdicts of all claims; that of tuned arms has a line of its
+      own in the registered text (registry_hash.c) */
 extern const int stage_seeds[STAGES]; /* 3, 6, 12, 24 */
 #define LEDGER_ERROR 0.03             /* upper bound of either one-sided error, over all looks */
 double stage_error(int stage);        /* the chance that an interval of this stage misses to one side */
