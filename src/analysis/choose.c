@@ -69,12 +69,6 @@ int key_list_read(struct key_list *list, const char *option, const char *text, s
   return STATUS_USAGE;
 }
 
-void key_list_free(struct key_list *list)
-{
-  memory_free(list->name);
-  *list = (struct key_list){0};
-}
-
 /* --- conditions ---------------------------------------------------------------------------------------- */
 
 enum operator{ IS, IS_NOT, LESS, AT_MOST, MORE, AT_LEAST };

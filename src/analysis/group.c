@@ -280,6 +280,12 @@ static void add_column(const struct runset *set, const char *key, struct key_lis
   if (is_column(set, key)) add_name(out, key);
 }
 
+void key_list_free(struct key_list *list)
+{
+  memory_free(list->name);
+  *list = (struct key_list){0};
+}
+
 static int is_own_key(const char *key)
 {
   for (const struct config_section *s = config_sections(); s->rows; s++) {

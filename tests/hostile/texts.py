@@ -137,7 +137,7 @@ def compare(honest, hostile):
 def title(path, number, before):
     text = re.sub("[\n]", "?", TEXTS[int(number)].decode("utf-8", "replace"))
     found = [html.unescape(re.sub("<[^>]*>", "", x)) for x in re.findall(r"<text[^>]*>(.*?)</text>", open(path).read(), re.S)]
-    if not any(x.startswith((before + text)[:15].rstrip()) for x in found): return f"{path}: no {before + text} among {found}"
+    if not any(x.startswith((before + text)[:14].rstrip()) for x in found): return f"{path}: no {before + text} among {found}"
 
 def sound(path):
     lines = [line for code in Page(open(path).read()).codes for line in code.splitlines() if line.startswith("maxlogit ")]

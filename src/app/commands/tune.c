@@ -212,6 +212,7 @@ static void print_point(const struct tuning *t, const struct tuning_arm *a, cons
 static void print_result(const struct tuning *t)
 {
   char text[128];
+  int optima = 0;
   for (int i = 0; i < t->arms; i++) {
     const struct tuning_arm *a = &t->arm[i];
     printf("%s%s: %s\n  ", i ? "\n" : "", a->name, tuning_end_text(a->end));
@@ -220,12 +221,16 @@ static void print_result(const struct tuning *t)
     for (int p = 0; p < a->points; p++) print_point(t, a, &a->point[p]);
     struct interval optimum = tuning_optimum(t, a);
     if (optimum.n) printf("  optimum between them %s\n", print_interval(&optimum, text));
+    optima += optimum.n > 0;
   }
   printf("\n%s [%s], %s is better; * the best. Chosen: the share of resamples of the seeds in which a value "
-         "is the "
-         "best. Optimum: of a parabola through the best and the values beside it, with its 95 %% interval "
-         "from %d seeds on.\n",
-         t->metric.name, t->metric.unit, t->maximise ? "higher" : "lower", OPTIMUM_SEEDS);
+         "is the best.\n",
+         t->metric.name, t->metric.unit, t->maximise ? "higher" : "lower");
+  if (optima)
+    printf(
+      "Optimum: of a parabola through the best and the values beside it, with its 95 %% interval from %d "
+      "seeds on.\n",
+      OPTIMUM_SEEDS);
 }
 
 static json_t *point_json(const struct tuning *t, const struct tuning_point *p)
