@@ -1,7 +1,7 @@
 # heads.gp - max logit of every head: small multiples on common axes
 # Data: $data, one block a run: step, then the max logit of each of the `panels` heads. runs of them, of group group_of[i].
 # $deaths, a line a head of a run that died: step, max logit, panel, group; deaths of them, below dead_share of the start.
-# Also: panel_name[p]; across (panels in a row); low, high, all_low, all_high, last_of_all, tau, tau_name, heading, about.
+# Also: panel_name[h] of head h; order[p], the head of panel p; across (panels in a row); low, high, all_low, all_high, last_of_all, tau, tau_name, heading, about.
 width = 1200
 load plots."/style.gp"
 if (narrow && across > 2) { across = across % 2 == 0 && across > 4 ? 4 : 2 }
@@ -43,7 +43,8 @@ do for [p=1:panels] {
   set rmargin at screen x_of(left + (panel_width + space) * c + panel_width)
   set tmargin at screen y_of(top + panel_height * r + 22)
   set bmargin at screen y_of(top + panel_height * (r + 1) - 20)
-  set label 1 panel_name[p] at graph 0,1 offset 0,0.5 font ",11" tc rgb "#444444"   # above: curves would strike it through
+  h = int(order[p])
+  set label 1 panel_name[h] at graph 0,1 offset 0,0.5 font ",11" tc rgb "#444444"   # above: curves would strike it through
   if (has_tau) {
     set arrow 1 from graph 0,first tau to graph 1,first tau nohead lc rgb "#AAAAAA" dt (8,6) lw 0.8 back
     if (p == 1 && across <= 4) { set label 2 tau_name at graph 1,graph 1 offset 0,0.5 right font ",11" tc rgb soft noenhanced }
@@ -51,13 +52,13 @@ do for [p=1:panels] {
   if (c == 0) { set format y label_format } else { set format y "" }
   eval no_zero(c)
   if (p + across > panels) { set format x "%g" } else { set format x "" }
-  plot for [i=1:runs] $data index i-1 using 1:(column(p+1)) with lines lw thin dt dash(group_of[i]) \
+  plot for [i=1:runs] $data index i-1 using 1:(column(h+1)) with lines lw thin dt dash(group_of[i]) \
            lc rgb colour[group_of[i]] notitle, \
-       for [i=1:runs] $data index i-1 using 1:(mark(column(p+1) > y_high, $1/last_of_all, y_high)) with points \
+       for [i=1:runs] $data index i-1 using 1:(mark(column(h+1) > y_high, $1/last_of_all, y_high)) with points \
            pt 9 ps 0.6 lc rgb colour[group_of[i]] notitle, \
-       for [i=1:runs] $data index i-1 using 1:(mark(column(p+1) < y_low, $1/last_of_all, y_low)) with points \
+       for [i=1:runs] $data index i-1 using 1:(mark(column(h+1) < y_low, $1/last_of_all, y_low)) with points \
            pt 11 ps 0.6 lc rgb colour[group_of[i]] notitle, \
-       for [d=1:deaths > 0] $deaths using 1:($3 == p ? inside($2) : NaN):(colour[int($4)]) with points pt 2 ps 0.9 lw 1.6 \
+       for [d=1:deaths > 0] $deaths using 1:($3 == h ? inside($2) : NaN):(colour[int($4)]) with points pt 2 ps 0.9 lw 1.6 \
            lc rgb variable notitle
   if (p == 1) { unset label 2; load plots."/head_off.gp" }
 }

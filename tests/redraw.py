@@ -1056,7 +1056,7 @@ def logits(groups, reduce):
             heads = len(curves[0][1][0]) - 1
             fallen = [[*d, g + 1] for g, group in enumerate(order) for r in drawn(group) for d in deaths_of(r)]
             values.update(panels=heads, across=2, panel_name=[f"layer {i // 2}, head {i % 2}" for i in range(heads)])
-            values.update(deaths=len(fallen), dead_share=DEAD_SHARE)
+            values.update(order=[i + 1 for i in range(heads)], deaths=len(fallen), dead_share=DEAD_SHARE)
             values.update(runs=len(curves), group_of=[labels.index(a) + 1 for a in labels for _ in drawn(groups[a])])
             return values, {"data": [thinned(b, is_band=False) for _, b in curves], "deaths": [fallen or [[NAN] * 4]]}
         values["last"] = [last_finite(b) for _, b in curves]

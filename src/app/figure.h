@@ -25,6 +25,7 @@ struct figure_request {
   struct metric *metric;          /* over the parameters; of a scatter two, x and y */
   struct metric *series;          /* [series_count] curve_read */
   int series_count, tokens;       /* tokens: instead of steps */
+  int sort_heads;                 /* panels of heads by their largest value */
   const struct figure_arms *arms; /* instead of a set */
   const struct tuning *tuning;    /* instead of a set (ledger/tuning.h) */
 };

@@ -180,9 +180,15 @@ grep -q '^array shade\[3\] = \[0, 0.5, 1\]' "$dir/script" || fail "no sequence: 
 "$program" plot --format=svg --figure=logits "$dir/batches" -o "$dir/batches" > /dev/null
 grep -q '>batch=4<' "$dir/batches/logits.svg" && ! grep -q '>Muon batch=4<' "$dir/batches/logits.svg" || fail "a name repeats a setting that all share"
 
-# heads: titles above the panels
+# heads: sorted by the largest value of any drawn run, as it is exported
+for run in "$dir"/muon-[12].h5; do "$program" export "$run" attn/max_logit; done |
+  awk '/^#/ { next } { for (i = 2; i <= NF; i++) if (!(i in m) || $i > m[i]) m[i] = $i } END { for (i in m) print m[i], i - 1 }' |
+  sort -k 1,1gr | awk '{ printf "%s%s", (NR > 1 ? ", " : ""), $2 }' > "$dir/want"
+"$program" plot --script --figure=heads --sort-heads "$dir"/muon-[12].h5 | sed -n 's/^array order\[[0-9]*\] = \[\(.*\)\]$/\1/p' > "$dir/order"
+test "$(cat "$dir/want")" = "$(cat "$dir/order")" || fail "sorted heads: $(cat "$dir/want"), $(cat "$dir/order")"
+# titles above the panels
 "$program" plot --script --figure=heads "$dir/muon-1.h5" > /dev/null
-grep -q 'panel_name\[p\] at graph 0,1 ' "$srcdir/plots/heads.gp" || fail "a panel's title lies where curves are"
+grep -q 'panel_name\[h\] at graph 0,1 ' "$srcdir/plots/heads.gp" || fail "a panel's title lies where curves are"
 
 # a warning of gnuplot is passed on, and its exit status decides
 mkdir "$dir/bin"

@@ -17,7 +17,7 @@ struct options {
   const char *x, *y; /* a metric over a parameter, instead of the figures of the registry */
   const char *of;    /* with x: y is a parameter too; with diff: the series */
   const char *output, *scripts, *size, *font;
-  long diff, terminal, script, no_title, format; /* format: of pictures, or -1 */
+  long diff, terminal, script, no_title, sort_heads, format; /* format: of pictures, or -1 */
   struct gnuplot_page page;
   struct words figure, series;
   long over;
@@ -214,6 +214,7 @@ static const struct command_option options[] = {
   TEXT(size, 0, "WIDTH[,HEIGHT]", NULL,
        "Size on paper, 3.3in for a column, say, or 84mm,60mm; text then has 6 pt at least"),
   TEXT(font, 0, "FAMILY", NULL, "Font family (default DejaVu Sans)"),
+  FLAG(sort_heads, 0, "Of --figure=heads: the panels in the order of the heads' largest values"),
   FLAG(no_title, 0, "Neither heading nor explanation: the caption has them"),
   FLAG(script, 0, "Print gnuplot's whole input, data included, and draw nothing"),
   TEXT(scripts, 0, "DIR", NULL, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)"),
@@ -359,7 +360,8 @@ static int draw_set(struct options *r, struct error *error)
                                          .metric = r->metric,
                                          .series = r->curve,
                                          .series_count = r->series.count,
-                                         .tokens = (int)r->over};
+                                         .tokens = (int)r->over,
+                                         .sort_heads = (int)r->sort_heads};
     status = make_figures(r, error);
     if (!status) status = runset_damage(&set);
     runset_close(&set);

@@ -10,11 +10,13 @@ enum { MOST_PANELS = 64, MOST_ACROSS = 8 };
 
 /* A run as block `block` of $data: step, then max logit of each head. */
 static int put_run(FILE *f, const struct run *run, int block, int counts, struct spread *spread,
-                   struct error *error)
+                   double *largest, struct error *error)
 {
   struct table t;
   int status = run_table(run, "attn/max_logit", &t, error);
   if (status) return status;
+  for (long i = 0; i < t.rows * t.columns && t.columns <= MOST_PANELS; i++)
+    largest[i % t.columns] = fmax(largest[i % t.columns], t.value[i]);
   for (long i = 0; i < t.rows * t.columns; i++) spread_see(spread, counts, 1, t.value[i], NAN, NAN);
   if (counts && t.rows) spread->value.last_step = fmax(spread->value.last_step, t.step[t.rows - 1]);
   table_bins(&t, FIGURE_BINS);
@@ -26,8 +28,23 @@ static int put_run(FILE *f, const struct run *run, int block, int counts, struct
   return STATUS_OK;
 }
 
-static int put_runs(FILE *f, const struct runset *set, struct error *error)
+/* order[p]: the head of panel p, from 1; by the largest value of the drawn runs, or as they are in the model. */
+static void put_order(FILE *f, const double *largest, int panels, int sorted)
 {
+  double order[MOST_PANELS];
+  for (int p = 0; p < panels; p++) {
+    int at = p;
+    for (; sorted && at > 0 && largest[p] > largest[(int)order[at - 1] - 1]; at--) order[at] = order[at - 1];
+    order[at] = p + 1;
+  }
+  gnuplot_numbers(f, "order", order, panels);
+}
+
+static int put_runs(FILE *f, const struct runset *set, int panels, int sorted, struct error *error)
+{
+  double largest[MOST_PANELS];
+  for (int p = 0; p < MOST_PANELS; p++) largest[p] = -INFINITY;
+
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   double *group_of = memory_new((size_t)set->runs, sizeof *group_of);
   struct spread spread = SPREAD_EMPTY;
@@ -36,12 +53,13 @@ static int put_runs(FILE *f, const struct runset *set, struct error *error)
   for (int g = 0; g < set->groups; g++) {
     const int count = figure_runs(&set->group[g], drawn), counts = figure_sets_axis(set, &set->group[g]);
     for (int i = 0; i < count && !status; i++) {
-      status = put_run(f, drawn[i], runs, counts, &spread, error);
+      status = put_run(f, drawn[i], runs, counts, &spread, largest, error);
       group_of[runs++] = g + 1;
     }
   }
   fprintf(f, "EOD\nruns = %d\n", runs);
   gnuplot_numbers(f, "group_of", group_of, runs);
+  put_order(f, largest, panels, sorted);
   memory_free(group_of);
   memory_free(drawn);
   return status ? status : figure_put_logits_axis(f, set, &spread, error);
@@ -104,7 +122,7 @@ static int heads_data(FILE *f, const struct figure_request *r, struct error *err
   }
   fprintf(f, "]\n");
   figure_put_heading(f, set, "Max logit of every head against training step");
-  status = put_runs(f, set, error);
+  status = put_runs(f, set, panels, r->sort_heads, error);
   return status ? status : put_deaths(f, set, b.heads, error);
 }
 
@@ -114,11 +132,12 @@ static void heads_text(struct text_page *t)
   struct text_panel *p = memory_new((size_t)panels + 1, sizeof *p);
   for (int i = 0; i < panels; i++) {
     p[i] = figure_text_logits(t);
-    p[i].y = 1 + i, p[i].hi = 0;
+    const int head = (int)script_number(t->values, "order", i);
+    p[i].y = head, p[i].hi = 0;
     p[i].group_of = "group_of", p[i].blocks = (int)script_number(t->values, "runs", 0);
-    p[i].title = script_text(t->values, "panel_name", i);
+    p[i].title = script_text(t->values, "panel_name", head - 1);
     p[i].x_name = NULL;
-    p[i].marks = "deaths", p[i].panel = i + 1;
+    p[i].marks = "deaths", p[i].panel = head;
   }
   text_panels(t, p, panels, 28, (int)script_number(t->values, "across", 0));
   figure_text_threshold(t);
