@@ -589,11 +589,11 @@ END_TEST
 /* Six seeds give an interval; fewer do not, because their resamples are too narrow. */
 START_TEST(interval_of_few_seeds)
 {
-  double loss[OPTIMUM_RATES][OPTIMUM_SEEDS], at[1 + OPTIMUM_RESAMPLES];
+  double loss[OPTIMUM_RATES * OPTIMUM_SEEDS], at[1 + OPTIMUM_RESAMPLES];
   for (int seeds = 3; seeds <= OPTIMUM_SEEDS; seeds++) {
     for (int k = 0; k < OPTIMUM_RATES; k++)
-      for (int s = 0; s < seeds; s++) loss[0][k * seeds + s] = pow(k - 1 - 0.1 * s, 2);
-    ck_assert(optimum_resample(*loss, seeds, at));
+      for (int s = 0; s < seeds; s++) loss[k * seeds + s] = pow(k - 1 - 0.1 * s, 2);
+    ck_assert(optimum_resample(loss, seeds, at));
     const struct interval i = optimum_rate(at, seeds, 0.01, 2);
     ck_assert_double_eq_tol(i.mean, 0.01 * pow(2, 0.05 * (seeds - 1)), 1e-12);
     ck_assert_int_eq(i.n, seeds);
