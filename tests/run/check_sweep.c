@@ -157,7 +157,7 @@ START_TEST(a_plan_draws_no_weights)
   plan(&s, c, 1, 1);
   getrusage(RUSAGE_SELF, &after);
   ck_assert_int_eq(s.trainers, 1);
-#ifndef __SANITIZE_ADDRESS__ /* which touches what it allocates */
+#ifndef __SANITIZE_ADDRESS__                                      /* which touches what it allocates */
   ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, 50 << 10); /* kB of 200000 */
 #endif
   sweep_free(&s);
