@@ -279,10 +279,9 @@ static void find_first(const struct metric *m, const struct run_series *s, long 
 static void describe(struct metric *m, const struct run_series *s, const char *unit)
 {
   enum { LONGEST = 32 }; /* letters that fit beside an axis */
-  const size_t length = strlen(s->long_name);
   snprintf(m->unit, sizeof m->unit, "%s", unit);
-  snprintf(m->label, sizeof m->label, "%s",
-           length && text_columns(s->long_name, length) <= LONGEST ? s->long_name : m->series);
+  text_fill(m->label, sizeof m->label,
+            *s->long_name && text_letters(s->long_name) <= LONGEST ? s->long_name : m->series);
   m->shape = s->shape;
 }
 

@@ -55,8 +55,10 @@ void bench_forget(const struct bench *b, int file)
 {
   static const char *const ends[] = {"h5", "journal", "lock"};
   char path[96];
-  for (int k = 0; k < 3; k++)
-    snprintf(path, sizeof path, "%s/%d.%s", b->folder, file, ends[k]), file_remove(path);
+  for (int k = 0; k < 3; k++) {
+    snprintf(path, sizeof path, "%s/%d.%s", b->folder, file, ends[k]);
+    file_remove(path);
+  }
 }
 
 int engine_open(struct engine *g, struct config *c, int flags, struct error *e)

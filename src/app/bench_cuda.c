@@ -71,7 +71,8 @@ static int time_steps(const struct bench *b, const struct bench_setting *s, long
                       &(struct batched_run_hooks){.step = after_step, .context = &w});
   for (int i = 0; i < s->runs; i++) {
     if (!status && run[i].status) *e = run[i].error, status = run[i].status;
-    config_free(run[i].config), bench_forget(b, i);
+    config_free(run[i].config);
+    if (s->records) bench_forget(b, i);
   }
   memory_free(run);
   pace->seconds = (w.to - w.from) / (double)steps;

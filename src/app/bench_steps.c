@@ -156,7 +156,10 @@ static int bench_one(const struct bench *b, const struct bench_stack *stack, con
   }
   if (!status) status = measure(b, all, r, e);
   if (!status) compare_with(b->earlier, r);
-  for (int i = 0; i < ENGINES; i++) engine_close(&all[i]), bench_forget(b, i);
+  for (int i = 0; i < ENGINES; i++) {
+    engine_close(&all[i]);
+    bench_forget(b, i);
+  }
   bench_doing(NULL, NULL);
   return status;
 }

@@ -55,6 +55,13 @@ int text_letter(const char *text)
   return n;
 }
 
+int text_letters(const char *text)
+{
+  int n = 0;
+  for (; *text; text += text_letter(text)) n++;
+  return n;
+}
+
 static int letter_columns(const char *text)
 {
   const int bytes = text_letter(text);

@@ -25,7 +25,8 @@ void text_print_line(const char *text);
 /* The columns of a terminal that the characters of UTF-8 take that begin in these bytes. A wide one (Chinese, for
    example) takes two, an accent that is written apart none; each takes one unless the locale has UTF-8. */
 int text_columns(const char *text, size_t bytes);
-int text_letter(const char *text); /* the bytes of the first character; 0 at the end */
+int text_letters(const char *text); /* the characters of UTF-8, in any locale */
+int text_letter(const char *text);  /* the bytes of the first character; 0 at the end */
 
 /* The part of a path after its last slash, or all of it. */
 const char *text_file_name(const char *path);

@@ -33,6 +33,13 @@ const char *equal_name(enum equal equal)
   return names[equal];
 }
 
+const char *equal_text(enum equal equal, char out[32])
+{
+  snprintf(out, 32, "%s%s", equal == EQUAL_TUNED ? "best rates" : "equal ",
+           equal == EQUAL_TUNED ? "" : equal_name(equal));
+  return out;
+}
+
 int claim_is_tested(const struct claim *c) { return claim_compared(c) && !c->scale && !c->identity; }
 
 static int is_same_text(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }

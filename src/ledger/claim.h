@@ -84,7 +84,8 @@ int claim_compared(const struct claim *);
 /* The number of all arms. */
 int claim_arms(const struct claim *);
 const char *claim_metric(const struct claim *, int arm);
-const char *equal_name(enum equal); /* "tuned" */
+const char *equal_name(enum equal);               /* "tuned" */
+const char *equal_text(enum equal, char out[32]); /* "best rates", "equal rms" */
 /* Can runs settle the claim here? False for claims that are withdrawn, need scale or are identities. The others are the
    family of the corrections for multiple tests, which is fixed before there are data. */
 int claim_is_tested(const struct claim *);

@@ -124,8 +124,8 @@ void entry_reason(const struct entry *x, char out[512])
              c->control[x->uncontrolled - 1].metric, c->arm[c->control[x->uncontrolled - 1].arm].name,
              x->control, c->control[x->uncontrolled - 1].above);
   else if (x->silent)
-    snprintf(out, 512, "%s is %g in every run of both arms: there was nothing to tell them by",
-             claim_metric(c, 0), x->arm[0].run[0].value.value);
+    snprintf(out, 512, "%s is %g in every run of both arms: they do not differ", claim_metric(c, 0),
+             x->arm[0].run[0].value.value);
   else if (j->verdict == VERDICT_OPEN)
     snprintf(out, 512, "it has not been run");
   else if (lacks_optimum(x))
@@ -180,7 +180,7 @@ static void change_by_rate(const struct entry *x, struct buffer *b)
 {
   char rates[64];
   if (x->claim->equal != EQUAL_TUNED)
-    buffer_add(b, "; rates: this regime's alone was looked at");
+    buffer_add(b, "; rates: only this regime's");
   else if (*entry_rates_text(x, rates))
     buffer_add(b, "; rates: best %s", rates);
 }
@@ -211,7 +211,7 @@ const char *claim_standing(const struct claim *c, const struct finding *a, const
 static void change_by_replica(const struct entry *x, struct buffer *b)
 {
   const struct finding own = {x->judgement.verdict, entry_effect(x)};
-  if (!x->replicas) buffer_add(b, "; width and data: this ledger's alone were looked at");
+  if (!x->replicas) buffer_add(b, "; width and data: only this ledger's");
   for (int i = 0; i < x->replicas; i++) {
     const struct replica *r = &x->replica[i];
     const char *standing = claim_standing(x->claim, &own, &r->finding);

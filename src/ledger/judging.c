@@ -286,8 +286,9 @@ static int judge_entry(const struct ledger *l, struct entry *x, int stage, struc
   find_points(x, points);
   summarise(x, *points->at);
   x->stage = stage + 1;
-  x->rates.if_known = judge_arms(x, points, 1, stage, last, &left).verdict;
   *j = judge_arms(x, points, 0, stage, last, &left);
+  x->rates.if_known =
+    points->resamples ? judge_arms(x, points, 1, stage, last, &(struct left){0}).verdict : j->verdict;
   memory_free(points);
   x->diverged = left.diverged, x->left_out = left.out, x->blown_up = left.blown_up;
   if (!c->identity && !may_stop(l, stage)) j->settled = last;

@@ -329,7 +329,7 @@ static void add_other(struct sheet *s, const struct entry *e, const json_t *x)
   add_verdict(b, entry_verdict(x));
   markup_add(b, "</h3>\n<p>");
   add_reason(b, x);
-  markup_add(b, " Found: ");
+  markup_add(b, " Result: ");
   add_found(b, e->claim, x);
   if (strcmp(entry_text(x, "registered"), e->registered) != 0)
     markup_add(b, " <b>It was registered otherwise there (%s).</b>", entry_text(x, "registered"));
@@ -343,7 +343,8 @@ static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
 {
   const struct claim *c = e->claim;
   struct buffer *b = &s->b;
-  markup_add(b, "<p id=\"%s-runs\">Predicted, at equal %s: %s. Found: ", c->id, equal_name(c->equal),
+  char equal[32];
+  markup_add(b, "<p id=\"%s-runs\">Predicted, at %s: %s. Result: ", c->id, equal_text(c->equal, equal),
              entry_text(x, "predicted"));
   add_found(b, c, x);
   markup_add(b, "</p>\n");
@@ -356,8 +357,8 @@ static void add_numbers(struct sheet *s, const struct entry *e, const json_t *x)
   }
   markup_add(
     b,
-    "<p class=\"soft\">Metric <code>%s</code>. Registered %s. Seeds of the verdict: %d to %d. Seen while "
-    "the regime was chosen: %s Again: ",
+    "<p class=\"soft\">Metric <code>%s</code>. Registered %s. Seeds of the verdict: %d to %d. Explored "
+    "while the regime was chosen: %s Again: ",
     c->metric, e->registered, LEDGER_SEED, LEDGER_SEED + e->arm[0].runs - 1,
     c->explored ? c->explored : "none.");
   add_again(b, c->id, x);

@@ -331,7 +331,7 @@ static void add_rates(struct buffer *b, const struct entry *x)
 static void add_details(struct buffer *b, const struct entry *x, const struct other_ledger *beside)
 {
   const struct claim *c = x->claim;
-  char text[512], predicted[256], effect[128], number[2][32];
+  char text[512], predicted[256], effect[128], number[2][32], equal[32];
   struct interval e = entry_effect(x);
   if (!claim_compared(c) && !c->revised) return;
   buffer_add(b, "<details><summary>%s</summary>\n\n", c->id);
@@ -340,11 +340,10 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
     buffer_add(b, "\n</details>\n\n");
     return;
   }
-  buffer_add(b, "- Predicted, at %s%s: %s.\n", c->equal == EQUAL_TUNED ? "best rates" : "equal ",
-             c->equal == EQUAL_TUNED ? "" : equal_name(c->equal),
+  buffer_add(b, "- Predicted, at %s: %s.\n", equal_text(c->equal, equal),
              prediction_text(c, predicted, sizeof predicted));
   if (c->refute) buffer_add(b, "- Refuted by: %s\n", c->refute);
-  buffer_add(b, "- Found: %s%s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
+  buffer_add(b, "- Result: %s%s over %d %s; p after Holm %s, by the false discovery rate %s.\n",
              print_interval(&e, effect), effect_unit(c), e.n, claim_compared(c) > 1 ? "pairs" : "seeds",
              print_short_number(x->holm, number[0]), print_short_number(x->fdr, number[1]));
   add_other(b, beside, x);
@@ -363,12 +362,13 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
   buffer_add(b, "- Metric: `%s`.", c->metric);
   for (int a = 0; a < claim_arms(c); a++)
     if (c->arm[a].metric) buffer_add(b, " %s: `%s`.", c->arm[a].name, c->arm[a].metric);
-  buffer_add(b,
-             "\n- Registered: %s. Seeds of the verdict: %d to %d. Seen while the regime was chosen: %s\n- "
-             "Again: `maxlogit "
-             "claims %s`\n\n```ini\n%s```\n\n",
-             x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1,
-             c->explored ? c->explored : "none.", c->id, c->regime);
+  buffer_add(
+    b,
+    "\n- Registered: %s. Seeds of the verdict: %d to %d. Explored while the regime was chosen: %s\n- "
+    "Again: `maxlogit "
+    "claims %s`\n\n```ini\n%s```\n\n",
+    x->registered, LEDGER_SEED, LEDGER_SEED + x->arm[0].runs - 1, c->explored ? c->explored : "none.", c->id,
+    c->regime);
   if (c->start) buffer_add(b, "starting from the end, by equal seed, of\n\n```ini\n%s```\n\n", c->start);
   print_arms(b, x);
   buffer_add(b, "\n</details>\n\n");
