@@ -4,6 +4,7 @@
 #ifndef MAXLOGIT_TESTS_COMM_LETTERS_H
 #define MAXLOGIT_TESTS_COMM_LETTERS_H
 #include <check.h>
+#include <execinfo.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -177,6 +178,16 @@ static void must(int holds, const char *what, long n)
   _exit(9);
 }
 
+/* A rank that hangs ends, and its standard error has the place. */
+enum { PATIENCE = 100 }; /* seconds; Check's own limit is 120 */
+static void hangs(int number)
+{
+  void *frame[40];
+  backtrace_symbols_fd(frame, backtrace(frame, 40), 2);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
 /* What a rank does; the last one has no name. */
 struct part {
   const char *name;
@@ -187,7 +198,8 @@ static int as_rank(const struct part *parts, const char *name, int fd, const cha
 {
   struct error e = {0};
   fails = how;
-  alarm(50); /* none is left for ever */
+  signal(SIGALRM, hangs);
+  alarm(PATIENCE);
   mail = mmap(NULL, sizeof *mail, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mail == MAP_FAILED) return 99;
   if (!strncmp(how, "begin late", 10) || !strcmp(how, "end late")) comm_patience(0);
@@ -296,8 +308,8 @@ __attribute__((format(printf, 4, 5), unused)) static void told(int ranks, const 
   vsnprintf(err, sizeof err, format, list);
   va_end(list);
   for (int i = 0; i < ranks; i++) {
-    ck_assert_msg(heard[i].status == statuses[i], "rank %d: %d: %s, %s", i, heard[i].status, heard[i].err,
-                  heard[1].err);
+    ck_assert_msg(heard[i].status == statuses[i], "rank %d: %d: %s; rank %d: %d: %s", i, heard[i].status,
+                  heard[i].err, (i + 1) % ranks, heard[(i + 1) % ranks].status, heard[(i + 1) % ranks].err);
     ck_assert_str_eq(heard[i].out, i ? "" : out);
     ck_assert_str_eq(heard[i].err, i ? "" : err);
     ck_assert_int_eq(mail->closed[i], 1);

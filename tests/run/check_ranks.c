@@ -106,7 +106,6 @@ static int finish(struct trainer *t, const char *event, struct error *e)
 static int saves(struct error *e)
 {
   struct trainer *t = NULL;
-  alarm(20);
   trainer_use_ranks(all);
   struct config *c = configured(e);
   int status = e->status ? e->status : trainer_init(&t, c, 0, e);
@@ -122,7 +121,6 @@ static int goes_on(struct error *e)
   const char *words = getenv("MAXLOGIT_TEST_WORDS"), *more = strchr(words, ' ');
   const char *const change[] = {own, more ? more + 1 : NULL};
   struct trainer *t = NULL;
-  alarm(20);
   trainer_use_ranks(all);
   snprintf(own, sizeof own, "train.steps=%c", words[all->rank]);
   int status = trainer_resume(&t, "r.h5", change, more ? 2 : 1, e);
