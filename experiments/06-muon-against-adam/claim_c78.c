@@ -1,0 +1,24 @@
+#include "ledger/claim.h"
+
+const struct claim claim_c78 = {
+  .id = "C-78",
+  .source = "arXiv 2410.13835",
+  .sentence = "Gradient descent without Adam's normalization makes no peaks of the residual stream.",
+  .regime = "model.context = 32\n"
+            "train.steps = 600\n"
+            "train.weight_decay = 0.1\n"
+            "preset = adam\n"
+            "record.observe = default+outliers\n",
+  .arm = {{"Adam", "train.lr=0.005"}, {"SGD", "optimizer=sgd train.lr=0.1"}},
+  .equal = EQUAL_RATE,
+  .metric = "stream/kurtosis:last5%:max",
+  .contrast = CONTRAST_RATIO,
+  .prediction = PREDICT_LESS,
+  .matters = 1.25,
+  .refute = "-",
+  .scale =
+    "the source's peaks are of the first position, where attention has a sink; no sink arises in these "
+    "models, also not on its task of bigrams and copies after 2000 steps",
+  .hours = 0.01,
+  .explored = "1, after 2000 steps on bigrams and copies: a kurtosis of 16 under Adam, 44 under SGD.",
+};
