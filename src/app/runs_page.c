@@ -557,7 +557,7 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
     s->key, "stamp", stamp, "path", path_json(p, run->path), "id", json_text(run_id(run->file)), "group",
     json_text(group), "kind", json_text(run->kind), "seed", json_number((double)run->seed), "date",
     json_text(p->bare ? "" : run_date(run->file)), "state",
-    json_text(unfinished   ? "interrupted"
+    json_text(unfinished   ? "killed"
               : s->blew_up ? run_shown_state(run->file)
                            : run_state(run->file)),
     "step", (json_int_t)last_step_of(s, run), "steps", (json_int_t)total_of(s, run), "left",

@@ -685,13 +685,33 @@ int append_close(struct append *a)
 
 /* --- locks --------------------------------------------------------------------------------------------- */
 
+int lock_is_held(const char *path)
+{
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return 0;
+  int held = flock(fd, LOCK_SH | LOCK_NB);
+  close(fd);
+  return held != 0;
+}
+
+/* lock_is_held of another process has the lock for a moment. */
+static int lock_exclusively(int fd)
+{
+  int failed = flock(fd, LOCK_EX | LOCK_NB);
+  for (int tries = 20; failed && errno == EWOULDBLOCK && tries > 0; tries--) {
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    failed = flock(fd, LOCK_EX | LOCK_NB);
+  }
+  return failed;
+}
+
 struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
     struct stat info;
     int fd = open_own(path, O_RDWR | O_CREAT, "lock", &info, e);
     if (fd < 0) return NULL;
-    if (flock(fd, LOCK_EX | LOCK_NB)) {
+    if (lock_exclusively(fd)) {
       int reason = errno;
       if (reason == EWOULDBLOCK)
         error_set(e, STATUS_FAIL, "%s is locked: another process is writing this run", path);

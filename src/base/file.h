@@ -74,6 +74,8 @@ int append_close(struct append *);
 /* Take an exclusive lock on `path` (created if missing), held until release or death. NULL with STATUS_FAIL, and errno
    EWOULDBLOCK if another process holds it. */
 struct lock *lock_take(const char *path, struct error *);
+/* Does another process hold the lock? Does not create the file. */
+int lock_is_held(const char *path);
 /* Release the lock and remove `path`, unless another process has taken the lock (lock_was_taken). */
 void lock_release(struct lock *, const char *remove_path_or_null);
 /* Write a text to the lock's file, for other processes. */

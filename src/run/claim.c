@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -128,15 +127,6 @@ static void take_from(struct sweep_point *p, const char *path)
           p->label, farm_patience());
 }
 
-/* Unlike lock_take, does not create the file. */
-static int is_free(const char *path)
-{
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC),
-      has = fd < 0 || !flock(fd, LOCK_SH | LOCK_NB);
-  if (fd >= 0) close(fd);
-  return has;
-}
-
 void claim_look(struct sweep_point *p)
 {
   char path[4096];
@@ -147,7 +137,7 @@ void claim_look(struct sweep_point *p)
   if (claim_ended(p, &p->fate, p->reason)) return;
   if (!read_mark(path, &m)) {
     if (!sweep_is_done(p, &p->fate, NULL, NULL)) p->fate = SWEEP_WAITING;
-  } else if (is_free(path)) {
+  } else if (!lock_is_held(path)) {
     p->fate = SWEEP_WAITING;
   } else {
     if (p->fate != SWEEP_RUNNING || m.step != p->step || m.holder != p->holder || !p->heard) p->heard = now;

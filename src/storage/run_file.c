@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -576,4 +577,11 @@ int run_blew_up(const struct run_file *file)
   return r->blew_up == BLEW_UP;
 }
 
-const char *run_shown_state(const struct run_file *r) { return run_blew_up(r) ? "blown-up" : run_state(r); }
+const char *run_shown_state(const struct run_file *r)
+{
+  char lock[4096];
+  const char *state = run_blew_up(r) ? "blown-up" : run_state(r);
+  if (strcmp(state, "running")) return state;
+  run_sibling(lock, r->path, ".lock");
+  return lock_is_held(lock) ? state : "killed";
+}

@@ -25,7 +25,8 @@ void run_close(struct run_file *);
 const char *run_state(const struct run_file *); /* running | finished | diverged | stopped */
 /* Has the run ended with finite losses, but blown up (storage/blow_up.h)? Reads the losses once. */
 int run_blew_up(const struct run_file *);
-/* The state for display: "blown-up" if the run blew up, else the state of its file. */
+/* The state for display: "blown-up" if the run blew up, "killed" if its writer was killed, else the state of its
+   file. */
 const char *run_shown_state(const struct run_file *);
 long run_last_step(const struct run_file *);
 double run_wall_seconds(const struct run_file *);

@@ -28,7 +28,7 @@ INDEX = {
                {"name": "moe/load", "unit": "", "about": "share of tokens", "heads": True}],
     "runs": [run("a", "muon", 1, "finished", 40), run("b", "muon", 2, "finished", 40), run("c", "muon", 3, "diverged", 17, loss="NaN", peak={"value": "Infinity", "step": 4, "layer": 0, "head": 1}),
              run("d", "muonclip", 1, "finished", 40, tau=6, own={"qk_clip.tau": "6"}), run("e", "muonclip", 2, "finished", 40, tau=6, own={"qk_clip.tau": "6"}),
-             run("f", "muonclip", 11, "interrupted", 33, tau=9.5, path="runs/it's f.h5", own={"qk_clip.tau": "9.5"}),
+             run("f", "muonclip", 11, "killed", 33, tau=9.5, path="runs/it's f.h5", own={"qk_clip.tau": "9.5"}),
              run("g", "muon lr=0.02", 1, "running", 5, left=5400, val=None, last=None, own={"train.lr": "0.02"}),
              run("h", "sgd", 4, "stopped", 1, peak=None, last=None, val="-Infinity", loss=1.25e-5, own={"train.lr": "1e9", "arm": "wild"}),
              run("i", "adam", 1, "finished", 40, path="other/i.h5", loss=2.5e7)],

@@ -126,13 +126,13 @@ echo junk > "$dir/many/öjunk.h5"
 wait $watcher || fail "watch of a folder: exit $?: $(cat "$dir/err2")"
 last() { "$program" export --follow "$dir/many/$1.h5" 2> /dev/null | tail -n 1 | awk -F '\t' '{ printf "step %s  loss %.4f  max logit %.4g (L%sH%s)\n", $1, $2, $6, $7, $8 }'; }
 state() { "$program" show "$dir/many/$1.h5" | awk 'NR == 2 { print $5 }'; }
-{ echo "first  adam  $(state first)  $(last first)"; echo "left  muon  no writer  $(last left)"; } > "$dir/want"
+{ echo "first  adam  $(state first)  $(last first)"; echo "left  muon  killed  $(last left)"; } > "$dir/want"
 grep -v '^second\|^öjunk' "$dir/out" | sed 's/  val [0-9.]*//' | sort | cmp - "$dir/want" || fail "watch of a folder: $(cat "$dir/out"), not $(cat "$dir/want")"
 val=$("$program" export "$dir/many/second.h5" val_loss | awk 'END { printf "%.4f", $2 }')
 grep -q '^second  muon  [a-z-]*  step 29 .*  val [0-9.]*  max' "$dir/out" || fail "watch of a folder, a second run: $(cat "$dir/out")"
 grep -q "^second  muon  [a-z-]*  step 39 .*  val $val  max" "$dir/out" || fail "a run that was resumed, val $val: $(cat "$dir/out")"
 grep -qx 'öjunk  unreadable' "$dir/out" || fail "a file that is not a run: $(cat "$dir/out")"
-grep -q 'many: 4 runs: .*1 no writer.*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
+grep -q 'many: 4 runs: .*1 killed.*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
 if command -v script > /dev/null; then
   TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 40 rows 20; $program watch $dir/many/second.h5" "$dir/out" < /dev/null > "$dir/err" 2>&1
   tr -d '\r' < "$dir/out" | sed '/^Script /d; s/\x1b\[[HJ]//g; /second.h5: /d; /show --why/d' | LC_ALL=C.UTF-8 awk '{ gsub(/[\200-\277]/, ""); if (length($0) > 40) { print; bad = 1 } } END { exit bad || NR < 9 }' > "$dir/wide" || fail "a screen too wide: $(cat "$dir/wide" "$dir/out")"

@@ -1737,8 +1737,10 @@ START_TEST(what_a_holder_writes)
   errno = 0;
   ck_assert_ptr_null(lock_take("run.lock", NULL));
   ck_assert_int_eq(errno, EWOULDBLOCK);
+  ck_assert(lock_is_held("run.lock"));
   lock_release(lock, NULL);
-  ck_assert(exists("run.lock"));
+  ck_assert(exists("run.lock") && !lock_is_held("run.lock"));
+  ck_assert(!lock_is_held("no.lock") && !exists("no.lock"));
   lock = lock_take("run.lock", NULL);
   ck_assert_ptr_nonnull(lock);
   lock_release(lock, "run.lock");

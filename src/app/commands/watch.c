@@ -125,7 +125,7 @@ static void print_end_of_run(const struct live_view *w)
   }
   const char *state = run_shown_state(run);
   int failed = !strcmp(state, "diverged") || run_blew_up(run);
-  if (strcmp(state, "running") == 0)
+  if (strcmp(state, "killed") == 0)
     message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, w->run_path);
   else
     message("%s: %s after %ld step%s", w->run_path, state, run_last_step(run), text_s(run_last_step(run)));
@@ -256,8 +256,7 @@ static int look_at(struct watched_run *r)
     r->about.seed = (long)run_number(&r->about, "train.seed", -1);
     r->steps = run_number(&r->about, "train.steps", NAN);
     r->lr = run_number(&r->about, "train.lr", NAN);
-    int is_left = over && !strcmp(run_state(file), "running");
-    text_fill(r->state, sizeof r->state, is_left ? "no writer" : run_shown_state(file));
+    text_fill(r->state, sizeof r->state, run_shown_state(file));
     double val;
     if (over && summary_last(file, "val_loss", &val)) r->last[LIVE_VAL_LOSS] = val; /* that of the end, too */
     run_close(file);
