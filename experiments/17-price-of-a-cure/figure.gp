@@ -7,8 +7,8 @@ array kind[1] = ["muon"]; array rest[1] = [""]; array note[1] = [""]; array clip
 load style
 array hue[3] = [0x0072B2, 0xD55E00, 0x009E73]
 array cure[3] = ["QK-Clip per head", "QK-Clip per layer", "soft cap"]
-known_arms = "none qk_norm sigma_reparam learned_sink output_gate ssmax"
-array said[6] = ["no cure", "QK-Norm", "sigmaReparam", "learned sink", "output gate", "SSMax"]
+known_arms = "none qk_norm sigma_reparam learned_sink output_gate ssmax decay_gains"
+array said[7] = ["no cure", "QK-Norm", "sigmaReparam", "learned sink", "output gate", "SSMax", "decay of gains"]
 is(c, a) = substr(a, 1, strlen(word("head- layer- cap-", c))) eq word("head- layer- cap-", c)
 cure_of(a) = is(1, a) ? 1 : is(2, a) ? 2 : is(3, a) ? 3 : 0
 other(a) = sum [i=1:words(known_arms)] (word(known_arms, i) eq a ? i : 0)

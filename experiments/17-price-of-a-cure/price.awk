@@ -78,4 +78,10 @@ END {
     printf "%-14s %.3g %s  no cure: %s\n", arm[i], e, told_interval("%.3g"), \
       (lo == "-" ? "few seeds" : lo > 1 / factor && hi < factor ? "holds" : hi < 1 / factor || lo > factor ? "refuted here" : "inconclusive")
   }
+  if (!(("decay_gains", seed[1]) in loss)) exit
+  price("decay_gains"); v = verdict()
+  e = exp(median(V, pairs("reach", "decay_gains", "none")))
+  few = lo == "-"; if (!few) { lo = exp(lo); hi = exp(hi) }
+  printf "\n5, decay of gains: reach over that of no cure\n%.3g %s  %s and lower, not below half: %s\n", e, told_interval("%.3g"), v, \
+    few ? "few seeds" : v == "is free" && hi < 1 && lo > 0.5 ? "holds" : v == "costs" || lo > 1 || hi < 0.5 ? "refuted here" : "inconclusive"
 }
