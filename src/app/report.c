@@ -107,7 +107,7 @@ static void print_next(const struct run_report *w, int failed, const char *path)
   printf("  maxlogit plot %s\n", path);
   if (failed) return;
   printf("  maxlogit show %s%s\n", w->has_clip ? "--events " : "", path);
-  if (!w->has_clip) printf("  maxlogit run preset=muonclip qk_clip.tau=30\n");
+  if (!w->has_clip && w->status.peak.value > 30) printf("  maxlogit run preset=muonclip qk_clip.tau=30\n");
   printf("  maxlogit help\n");
 }
 
