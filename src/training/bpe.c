@@ -8,49 +8,49 @@
 
 #define NONE SIZE_MAX
 
-struct place {
+struct bpe_place {
   int symbol;                  /* -1 between words */
   size_t count;                /* of the word */
   size_t pair, earlier, later; /* the pair that begins here; its list */
 };
 
-struct pair {
+struct bpe_pair {
   int left, right;
   size_t count, first, last; /* in the text; places */
 };
 
-struct entry {
+struct bpe_entry {
   size_t count, pair;
 };
 
 struct learning {
   struct bpe *bpe;
-  struct place *place;
-  struct pair *pair;
-  struct entry *heap;
+  struct bpe_place *place;
+  struct bpe_pair *pair;
+  struct bpe_entry *heap;
   size_t
     *recent; /* [2 * BPE_MOST]: the latest pair with a symbol on its left or right, and the newest symbol */
   size_t pairs, heaped, room;
 };
 
 /* --- the most frequent pair --------------------------------------------------------------------------- */
-static int goes_first(const struct learning *l, struct entry a, struct entry b)
+static int goes_first(const struct learning *l, struct bpe_entry a, struct bpe_entry b)
 {
-  const struct pair *x = &l->pair[a.pair], *y = &l->pair[b.pair];
+  const struct bpe_pair *x = &l->pair[a.pair], *y = &l->pair[b.pair];
   if (a.count != b.count) return a.count > b.count;
   return x->left != y->left ? x->left < y->left : x->right < y->right;
 }
 
-static void heap_swap(struct entry *a, struct entry *b)
+static void heap_swap(struct bpe_entry *a, struct bpe_entry *b)
 {
-  const struct entry old = *a;
+  const struct bpe_entry old = *a;
   *a = *b, *b = old;
 }
 
 static void heap_push(struct learning *l, size_t pair)
 {
   size_t at = l->heaped++;
-  l->heap[at] = (struct entry){l->pair[pair].count, pair};
+  l->heap[at] = (struct bpe_entry){l->pair[pair].count, pair};
   for (; at && goes_first(l, l->heap[at], l->heap[(at - 1) / 2]); at = (at - 1) / 2)
     heap_swap(&l->heap[at], &l->heap[(at - 1) / 2]);
 }
@@ -65,7 +65,7 @@ static void heap_sink(struct learning *l)
 }
 
 /* NULL if no pair occurs twice. */
-static const struct pair *most_frequent(struct learning *l)
+static const struct bpe_pair *most_frequent(struct learning *l)
 {
   while (l->heaped && l->heap[0].count != l->pair[l->heap[0].pair].count) {
     l->heap[0].count = l->pair[l->heap[0].pair].count;
@@ -88,15 +88,15 @@ static size_t find_pair(struct learning *l, int left, int right)
     l->heap = memory_grow(l->heap, l->room, 2 * l->room, sizeof *l->heap);
     l->room *= 2;
   }
-  l->pair[l->pairs] = (struct pair){left, right, 0, NONE, NONE};
+  l->pair[l->pairs] = (struct bpe_pair){left, right, 0, NONE, NONE};
   return *found = l->pairs++;
 }
 
 static void add_place(struct learning *l, size_t at, int left, int right)
 {
-  struct place *x = &l->place[at];
+  struct bpe_place *x = &l->place[at];
   x->pair = find_pair(l, left, right);
-  struct pair *p = &l->pair[x->pair];
+  struct bpe_pair *p = &l->pair[x->pair];
   x->earlier = p->last, x->later = NONE;
   *(p->last == NONE ? &p->first : &l->place[p->last].later) = at;
   p->last = at, p->count += x->count;
@@ -104,8 +104,8 @@ static void add_place(struct learning *l, size_t at, int left, int right)
 
 static void remove_place(struct learning *l, size_t at)
 {
-  const struct place *x = &l->place[at];
-  struct pair *p = &l->pair[x->pair];
+  const struct bpe_place *x = &l->place[at];
+  struct bpe_pair *p = &l->pair[x->pair];
   *(x->earlier == NONE ? &p->first : &l->place[x->earlier].later) = x->later;
   *(x->later == NONE ? &p->last : &l->place[x->later].earlier) = x->earlier;
   p->count -= x->count;
@@ -167,7 +167,7 @@ struct bpe bpe_learn(struct piece *const *word, size_t words, long most)
   l.heap = memory_new(l.room, sizeof *l.heap);
   l.recent = memory_new(2 * BPE_MOST, sizeof *l.recent);
   start(&l, word, words);
-  for (const struct pair *p;;) {
+  for (const struct bpe_pair *p;;) {
     while (l.heaped < l.pairs) heap_push(&l, l.heaped);
     if (bpe.vocab == most || !(p = most_frequent(&l))) break;
     const struct merge of = {p->left, p->right};

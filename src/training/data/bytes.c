@@ -147,14 +147,14 @@ static int compare_counts(const void *a, const void *b)
 }
 
 /* The pieces of a text, equal ones side by side, and the first of each. */
-struct pieces {
+struct cut_text {
   struct piece *piece, **word;
   size_t length, words;
 };
 
-static struct pieces cut(const struct bytes *from, int (*inside)(unsigned char))
+static struct cut_text cut(const struct bytes *from, int (*inside)(unsigned char))
 {
-  struct pieces p = {0};
+  struct cut_text p = {0};
   size_t at = 0, n = 0;
   for (; at < from->length; at += piece_length(from->byte + at, from->length - at, inside)) n++;
   p.piece = memory_new(p.length = n, sizeof *p.piece);
@@ -187,7 +187,7 @@ static void add_token(struct text *text, const struct bytes *from, size_t i, lon
 /* Words by frequency; beyond the `most` - 1 most frequent, one token for all others. */
 static void number_words(struct data *data, struct text *text, const struct bytes *from, long most)
 {
-  struct pieces p = cut(from, in_word);
+  struct cut_text p = cut(from, in_word);
   qsort(p.word, p.words, sizeof *p.word, compare_counts);
   data->vocab = p.words > (size_t)most ? most : (long)p.words;
   new_tokens(text, from, p.length);
@@ -201,7 +201,7 @@ static void number_words(struct data *data, struct text *text, const struct byte
 /* Words as symbols of a byte-pair encoding. */
 static void number_subwords(struct data *data, struct text *text, const struct bytes *from, long most)
 {
-  struct pieces p = cut(from, not_space);
+  struct cut_text p = cut(from, not_space);
   struct bpe bpe = bpe_learn(p.word, p.words, most);
   size_t *word = memory_new(p.length, sizeof *word), tokens = 0, at = 0;
   for (size_t w = 0; w < p.words; w++) {
