@@ -1,18 +1,17 @@
 #include "training/data.h"
 
-static const char *const vocab_names[] = {"char", "byte", "words", NULL};
+static const char *const vocab_names[] = {"char", "byte", "words", "bpe", NULL};
 static const char *const packing_names[] = {"none", "documents", NULL};
 
 const struct option_row data_rows[] = {
   TEXT_ROW(struct data_options, path, "", "text files for data=bytes, joined by +",
            OPTION_FREE | OPTION_LIST),
-  CHOICE_ROW(
-    struct data_options, vocab, "char", vocab_names,
-    "tokens of data=bytes: the bytes that occur (char), all 256 (byte), or words with the space before them, "
-    "and other bytes (words)",
-    0),
+  CHOICE_ROW(struct data_options, vocab, "char", vocab_names,
+             "tokens of data=bytes: the bytes that occur (char), all 256 (byte), words with the space before "
+             "them, and other bytes (words), or parts of these, by byte-pair encoding (bpe)",
+             0),
   INT_ROW(struct data_options, symbols, "65536", 2, 65536, "symbols",
-          "words that differ, with data.vocab=words; rarer ones share the last", OPTION_LATER),
+          "most symbols, with data.vocab=words (rarer words share the last) or bpe (from 257)", OPTION_LATER),
   REAL_ROW(struct data_options, val_fraction, "0.1", 0.001, 0.5, "1",
            "share of the text, at its end, used for validation", 0),
   CHOICE_ROW(struct data_options, packing, "none", packing_names,

@@ -13,13 +13,13 @@ enum data_split { DATA_TRAIN, DATA_VAL, DATA_PROBE };
    cross their boundaries. */
 struct data_options {
   const char *path;      /* bytes: a file or files joined by + */
-  long vocab, symbols;   /* bytes: char, byte, words; words that differ, at most */
+  long vocab, symbols;   /* bytes: char, byte, words, bpe; words or symbols that differ, at most */
   double val_fraction;   /* 0.1 */
   long packing;          /* none, documents */
   const char *separator; /* bytes with packing: the text that ends a document */
   double label_noise;    /* 0 */
 };
-enum { DATA_CHAR, DATA_BYTE, DATA_WORDS }; /* vocab */
+enum { DATA_CHAR, DATA_BYTE, DATA_WORDS, DATA_BPE }; /* vocab */
 enum { DATA_PACKING_NONE, DATA_PACKING_DOCUMENTS };
 extern const struct option_row data_rows[];
 

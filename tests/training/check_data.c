@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/memory.h"
 #include "run/batches.h"
+#include "training/bpe.h"
 #include "training/data.h"
 
 enum { BATCH = 16, CONTEXT = 48, SEED = 7 };
@@ -317,6 +318,134 @@ START_TEST(words)
 }
 END_TEST
 
+/* --- byte-pair encoding ----------------------------------------------------------------------------------- */
+/* Merges in order: the most frequent pair, ties by smaller symbols, runs from the left; symbols stand for the bytes. */
+START_TEST(bpe_merges)
+{
+  static const struct {
+    const char *word[5];
+    size_t count[5];
+    long most, vocab;
+    int merge[5][2], symbols, symbol[14];
+  } cases[] = {
+    /* arXiv 1508.07909, algorithm 1, without its symbol for the end of a word */
+    {{"low", "lower", "newest", "widest"},
+     {5, 2, 6, 3},
+     260,
+     260,
+     {{'e', 's'}, {256, 't'}, {'l', 'o'}, {258, 'w'}},
+     12,
+     {259, 259, 'e', 'r', 'n', 'e', 'w', 257, 'w', 'i', 'd', 257}},
+    {{"aaaa"}, {1}, 300, 257, {{'a', 'a'}}, 2, {256, 256}},
+    {{"aaaaa", "baaa"}, {1, 1}, 257, 257, {{'a', 'a'}}, 6, {256, 256, 'a', 'b', 256, 'a'}},
+    {{"aaaaaaaa"}, {1}, 300, 258, {{'a', 'a'}, {256, 256}}, 2, {257, 257}},
+    {{"cd", "ab", "ac"}, {2, 2, 2}, 65536, 259, {{'a', 'b'}, {'a', 'c'}, {'c', 'd'}}, 3, {258, 256, 257}},
+    {{"ab", "b", "a"}, {1, 9, 9}, 300, 256, {{0}}, 4, {'a', 'b', 'b', 'a'}},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct piece piece[5], *word[5];
+    size_t all = 0, n = 0;
+    for (; all < 5 && cases[c].word[all]; all++) {
+      const char *text = cases[c].word[all];
+      piece[all] = (struct piece){(const unsigned char *)text, strlen(text), 0, cases[c].count[all]};
+      word[all] = &piece[all];
+    }
+    struct bpe b = bpe_learn(word, all, cases[c].most);
+    ck_assert_int_eq(b.vocab, cases[c].vocab);
+    for (long z = BPE_BYTES; z < b.vocab; z++) {
+      ck_assert_int_eq(b.of[z].left, cases[c].merge[z - BPE_BYTES][0]);
+      ck_assert_int_eq(b.of[z].right, cases[c].merge[z - BPE_BYTES][1]);
+    }
+    ck_assert_uint_eq(b.first[all], (size_t)cases[c].symbols);
+    for (int i = 0; i < cases[c].symbols; i++) ck_assert_int_eq(b.symbol[i], cases[c].symbol[i]);
+    for (size_t w = 0; w < all; w++) {
+      size_t length = 0;
+      for (; n < b.first[w + 1]; n++) length += b.length[b.symbol[n]];
+      ck_assert_uint_eq(length, piece[w].length);
+    }
+    bpe_free(&b);
+  }
+}
+END_TEST
+
+/* All tokens of texts, drawn as tests/golden/make_bpe.py draws them, which printed these rows. */
+START_TEST(subwords_of_texts)
+{
+  static const struct {
+    const char *alphabet;
+    size_t length;
+    long most, vocab, tokens;
+    uint64_t hash;
+  } cases[] = {
+    {"a", 301, 65536, 263, 6, 0xf38836ab7ee4196d},
+    {"aab ", 602, 65536, 295, 204, 0xab27a05782bb1d2a},
+    {"ab ", 500, 300, 280, 204, 0x942e82b6394eff09},
+    {"abcd", 1000, 280, 280, 468, 0xb0268630be68de65},
+    {"ab'.\n\r\t ", 901, 65536, 295, 652, 0x0d3d94a47fdd9f2e},
+    {"\377\200 ", 700, 270, 270, 326, 0x8af224234e35447c},
+    {" eeetaoinshrdlu,.\n", 100001, 600, 600, 56424, 0x1f94aa7b9f17b464},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char *text = memory_new(cases[c].length, 1);
+    for (uint64_t i = 0, x = 0; i < cases[c].length; i++) {
+      x = x * 6364136223846793005u + 1442695040888963407u;
+      text[i] = cases[c].alphabet[(x >> 33) % strlen(cases[c].alphabet)];
+    }
+    write_text(text, cases[c].length);
+    memory_free(text);
+    const long half = cases[c].tokens / 2, T = half - 1;
+    struct data data = {.source = data_source_find("bytes")};
+    const struct data_options o = {
+      .path = path, .vocab = DATA_BPE, .symbols = cases[c].most, .val_fraction = 0.5, .separator = ""};
+    struct error e = {0};
+    ck_assert_msg(!data.source->init(&data, &o, NULL, T, SEED, &e), "%zu: %s", c, e.text);
+    ck_assert_int_eq(data.vocab, cases[c].vocab);
+    char written[64];
+    snprintf(written, sizeof written, "text, %ld subwords, %ld symbols", cases[c].tokens, cases[c].vocab);
+    ck_assert_str_eq(data.description, written);
+    int *tokens = memory_new((size_t)half, sizeof *tokens);
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int split = DATA_TRAIN; split <= DATA_VAL; split++) {
+      struct batch batch = {1, T, tokens, NULL, NULL};
+      data.source->fill(&data, (enum data_split)split, SEED, 0, &batch);
+      for (long t = 0; t < half; t++) hash = (hash ^ (uint64_t)tokens[t]) * 0x100000001b3u;
+    }
+    ck_assert_uint_eq(hash, cases[c].hash);
+    memory_free(tokens);
+    data.source->free(&data);
+  }
+}
+END_TEST
+
+/* A token ends a document where one of its bytes does, and the number of symbols is in the data's hash. */
+START_TEST(subwords_end_documents)
+{
+  char text[3000];
+  struct opened s;
+  struct filled f;
+  uint64_t content[2];
+  int ends = 0;
+  for (int i = 0; i < 3000; i++) text[i] = "abc def\n"[i % 8]; /* 260, 259 for " def", and a new line */
+  write_text(text, sizeof text);
+  for (int i = 0; i < 2; i++) {
+    must_open(&s, "bytes",
+              i ? "data.vocab=bpe data.packing=documents data.separator=e data.symbols=300"
+                : "data.vocab=bpe data.packing=documents data.separator=e");
+    ck_assert_int_eq(s.data.vocab, 261);
+    fill(&f, &s, DATA_TRAIN, SEED, 0);
+    for (int t = 0; t < CONTEXT; t++) {
+      ck_assert_int_eq(f.mask[0][t] == 0, f.tokens[0][t] == 259);
+      ck_assert(f.tokens[0][t] != 259 || f.tokens[0][t + 1] == '\n');
+      ends += f.mask[0][t] == 0;
+    }
+    content[i] = s.data.content;
+    close_source(&s);
+  }
+  ck_assert_int_eq(ends, 2 * CONTEXT / 3);
+  ck_assert(content[0] != content[1]);
+}
+END_TEST
+
 START_TEST(bytes_documents)
 {
   struct opened s;
@@ -413,6 +542,10 @@ START_TEST(bytes_errors)
      450, "data.packing=documents data.val_fraction=0.5", "data.separator"},
     {"x", 1, "data.path=", "no file given"},
     {"x", 1, "data.path=/nowhere/at/all", "/nowhere/at/all"},
+    {"", 0, "data.vocab=bpe", "empty"},
+    {"x", 1, "data.vocab=bpe", "too short: its 1 tokens"},
+    {"\0\0\0\0", 4, "data.vocab=bpe data.symbols=257", "too short: its 2 tokens"},
+    {"x", 1, "data.vocab=bpe data.symbols=256", "must be 257 to 65536 with data.vocab=bpe, got 256"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     struct opened s;
@@ -763,6 +896,9 @@ int main(void)
   tcase_add_test(tests, bytes_content);
   tcase_add_test(tests, bytes_symbols);
   tcase_add_test(tests, words);
+  tcase_add_test(tests, bpe_merges);
+  tcase_add_test(tests, subwords_of_texts);
+  tcase_add_test(tests, subwords_end_documents);
   tcase_add_test(tests, bytes_documents);
   tcase_add_test(tests, bytes_separators);
   tcase_add_test(tests, markov_documents);

@@ -1,4 +1,4 @@
-/* bytes.c - any file or files as text: tokens are bytes or words, windows are drawn at random (UTF-8 is bytes) */
+/* bytes.c - any file or files as text: bytes, words or subwords; windows are drawn at random (UTF-8 is bytes) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "training/bpe.h"
 #include "training/data.h"
 
 struct text {
@@ -116,23 +117,19 @@ static void number_bytes(struct data *data, struct text *text, const struct byte
   memcpy(text->ends, from->ends, text->length);
 }
 
+/* Bytes that words consist of: with data.vocab=words, and with bpe. */
 static int in_word(unsigned char c)
 {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '\'' || c >= 128;
 }
 
-/* A word with the space before it, or one other byte. */
-struct piece {
-  const unsigned char *text;
-  size_t length, place; /* in the text, in pieces */
-  size_t count;         /* of equal pieces; only in the first of them */
-};
+static int not_space(unsigned char c) { return c != ' ' && (c < '\t' || c > '\r'); }
 
-static size_t piece_length(const unsigned char *text, size_t left)
+static size_t piece_length(const unsigned char *text, size_t left, int (*inside)(unsigned char))
 {
-  size_t n = left > 1 && *text == ' ' && in_word(text[1]);
-  if (!in_word(text[n])) return 1;
-  while (n < left && in_word(text[n])) n++;
+  size_t n = left > 1 && *text == ' ' && inside(text[1]);
+  if (!inside(text[n])) return 1;
+  while (n < left && inside(text[n])) n++;
   return n;
 }
 
@@ -149,45 +146,82 @@ static int compare_counts(const void *a, const void *b)
   return (*x)->count != (*y)->count ? ((*x)->count < (*y)->count ? 1 : -1) : compare_pieces(*x, *y);
 }
 
-/* In the order of the text. */
-static struct piece *cut(struct text *text, const struct bytes *from)
+/* The pieces of a text, equal ones side by side, and the first of each. */
+struct cut_text {
+  struct piece *piece, **word;
+  size_t length, words;
+};
+
+static struct cut_text cut(const struct bytes *from, int (*inside)(unsigned char))
 {
+  struct cut_text p = {0};
   size_t at = 0, n = 0;
-  for (; at < from->length; at += piece_length(from->byte + at, from->length - at)) n++;
-  struct piece *piece = memory_new(n, sizeof *piece);
-  text->length = n;
-  if (from->ends) text->ends = memory_new(n, 1);
-  for (size_t i = at = 0; i < n; at += piece[i++].length) {
-    piece[i] = (struct piece){from->byte + at, piece_length(from->byte + at, from->length - at), i, 0};
-    for (size_t k = 0; text->ends && k < piece[i].length; k++) text->ends[i] |= from->ends[at + k];
+  for (; at < from->length; at += piece_length(from->byte + at, from->length - at, inside)) n++;
+  p.piece = memory_new(p.length = n, sizeof *p.piece);
+  p.word = memory_new(n, sizeof *p.word);
+  for (size_t i = at = 0; i < n; at += p.piece[i++].length)
+    p.piece[i] =
+      (struct piece){from->byte + at, piece_length(from->byte + at, from->length - at, inside), i, 0};
+  qsort(p.piece, n, sizeof *p.piece, compare_pieces);
+  for (size_t i = 0; i < n; i++) {
+    if (!i || compare_pieces(&p.piece[i - 1], &p.piece[i])) p.word[p.words++] = &p.piece[i];
+    p.word[p.words - 1]->count++;
   }
-  return piece;
+  return p;
+}
+
+/* Memory for tokens that are numbered next; a token ends a document where one of its bytes does. */
+static void new_tokens(struct text *text, const struct bytes *from, size_t length)
+{
+  text->token = memory_new(text->length = length, sizeof *text->token);
+  if (from->ends) text->ends = memory_new(length, 1);
+}
+
+static void add_token(struct text *text, const struct bytes *from, size_t i, long token, size_t at,
+                      size_t length)
+{
+  text->token[i] = (uint16_t)token;
+  for (size_t k = 0; text->ends && k < length; k++) text->ends[i] |= from->ends[at + k];
 }
 
 /* Words by frequency; beyond the `most` - 1 most frequent, one token for all others. */
 static void number_words(struct data *data, struct text *text, const struct bytes *from, long most)
 {
-  struct piece *piece = cut(text, from), **word = memory_new(text->length, sizeof *word);
-  size_t words = 0;
-  qsort(piece, text->length, sizeof *piece, compare_pieces);
-  for (size_t i = 0; i < text->length; i++) {
-    if (!i || compare_pieces(&piece[i - 1], &piece[i])) word[words++] = &piece[i];
-    word[words - 1]->count++;
+  struct cut_text p = cut(from, in_word);
+  qsort(p.word, p.words, sizeof *p.word, compare_counts);
+  data->vocab = p.words > (size_t)most ? most : (long)p.words;
+  new_tokens(text, from, p.length);
+  for (size_t w = 0; w < p.words; w++)
+    for (const struct piece *x = p.word[w]; x < p.word[w] + p.word[w]->count; x++)
+      add_token(text, from, x->place, w < (size_t)data->vocab ? (long)w : data->vocab - 1,
+                (size_t)(x->text - from->byte), x->length);
+  memory_free(p.piece), memory_free(p.word);
+}
+
+/* Words as symbols of a byte-pair encoding. */
+static void number_subwords(struct data *data, struct text *text, const struct bytes *from, long most)
+{
+  struct cut_text p = cut(from, not_space);
+  struct bpe bpe = bpe_learn(p.word, p.words, most);
+  size_t *word = memory_new(p.length, sizeof *word), tokens = 0, at = 0;
+  for (size_t w = 0; w < p.words; w++) {
+    for (size_t i = 0; i < p.word[w]->count; i++) word[p.word[w][i].place] = w;
+    tokens += p.word[w]->count * (bpe.first[w + 1] - bpe.first[w]);
   }
-  qsort(word, words, sizeof *word, compare_counts);
-  data->vocab = words > (size_t)most ? most : (long)words;
-  text->token = memory_new(text->length, sizeof *text->token);
-  for (size_t w = 0; w < words; w++)
-    for (size_t i = 0; i < word[w]->count; i++)
-      text->token[word[w][i].place] = (uint16_t)(w < (size_t)data->vocab ? w : (size_t)data->vocab - 1);
-  memory_free(piece), memory_free(word);
+  new_tokens(text, from, tokens);
+  for (size_t i = 0, n = 0; i < p.length; i++)
+    for (size_t k = bpe.first[word[i]]; k < bpe.first[word[i] + 1]; at += bpe.length[bpe.symbol[k++]])
+      add_token(text, from, n++, bpe.symbol[k], at, bpe.length[bpe.symbol[k]]);
+  data->vocab = bpe.vocab;
+  bpe_free(&bpe);
+  memory_free(word), memory_free(p.piece), memory_free(p.word);
 }
 
 /* --- the source --------------------------------------------------------------------------------------- */
 /* Hash of everything that determines the drawn tokens: the bytes, and how they are cut. */
 static uint64_t hash(const struct bytes *text, const struct data_options *o)
 {
-  const long tokens = o->vocab == DATA_WORDS ? -o->symbols : o->vocab;
+  const long tokens = o->vocab == DATA_WORDS ? -o->symbols : o->vocab == DATA_BPE ? o->symbols : o->vocab;
   char how[128];
   int n = snprintf(how, sizeof how, "bytes %ld %.17g %ld %.64s", tokens, o->val_fraction, o->packing,
                    o->packing ? o->separator : "");
@@ -215,6 +249,9 @@ static void release(struct data *data)
 
 static int read_text(struct bytes *from, const struct data_options *o, struct error *e)
 {
+  if (o->vocab == DATA_BPE && o->symbols <= BPE_BYTES)
+    return error_set(e, STATUS_USAGE, "data.symbols: must be 257 to 65536 with data.vocab=bpe, got %ld",
+                     o->symbols);
   const int status = read_all(from, o->path, e);
   return status || o->packing != DATA_PACKING_DOCUMENTS ? status : find_documents(from, o->separator, e);
 }
@@ -230,6 +267,8 @@ static int init(struct data *data, const struct data_options *o, const void *opt
     data->content = hash(&from, o);
     if (o->vocab == DATA_WORDS)
       number_words(data, text, &from, o->symbols);
+    else if (o->vocab == DATA_BPE)
+      number_subwords(data, text, &from, o->symbols);
     else
       number_bytes(data, text, &from, o->vocab);
     text->train = text->length - (size_t)(o->val_fraction * (double)text->length);
@@ -244,7 +283,10 @@ static int init(struct data *data, const struct data_options *o, const void *opt
   data->has_mask = data->has_document = o->packing == DATA_PACKING_DOCUMENTS;
   const char *name = strchr(o->path, '+') ? o->path : text_file_name(o->path);
   snprintf(data->description, sizeof data->description, "%.160s, %zu %s, %ld symbols", name, text->length,
-           o->vocab == DATA_WORDS ? "words" : "bytes", data->vocab);
+           o->vocab == DATA_WORDS ? "words"
+           : o->vocab == DATA_BPE ? "subwords"
+                                  : "bytes",
+           data->vocab);
   return STATUS_OK;
 }
 
