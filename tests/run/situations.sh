@@ -49,7 +49,7 @@ summary() {
         printf "  record     %s\n", file
         if (how == "stopped") printf "go on with\n  maxlogit resume %s\n", file
         else if (how != "finished" || tolower(loss) ~ /nan|inf/) printf "try next\n  maxlogit show --why %s\n  maxlogit plot %s\n", file, file
-        else printf "try next\n  maxlogit plot %s\n  maxlogit show %s\n%s  maxlogit help\n", file, file, peak > 30 ? "  maxlogit run preset=muonclip qk_clip.tau=30\n" : ""
+        else printf "try next\n  maxlogit plot %s\n  maxlogit show %s\n%s  maxlogit help\n", file, file, (peak > 30 ? "  maxlogit run preset=muonclip qk_clip.tau=30\n" : "")
       }'
 }
 # told NAME HOW STEPS DESCRIPTION
