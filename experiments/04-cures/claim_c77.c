@@ -9,7 +9,7 @@ const struct claim claim_c77 = {
             "train.lr = 0.005\n"
             "train.weight_decay = 0.1\n"
             "preset = adam\n"
-            "record.observe = default+sink\n",
+            "record.observe = default+sink+outliers\n",
   .arm = {{"softmax", NULL}, {"sigmoid", "stabilizers=sigmoid"}},
   .equal = EQUAL_RATE,
   .metric = "sink/mass:last5%:max",

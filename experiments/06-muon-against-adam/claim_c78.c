@@ -8,7 +8,7 @@ const struct claim claim_c78 = {
             "train.steps = 600\n"
             "train.weight_decay = 0.1\n"
             "preset = adam\n"
-            "record.observe = default+outliers\n",
+            "record.observe = default+sink+outliers\n",
   .arm = {{"Adam", "train.lr=0.005"}, {"SGD", "optimizer=sgd train.lr=0.1"}},
   .equal = EQUAL_RATE,
   .metric = "stream/kurtosis:last5%:max",
