@@ -66,7 +66,7 @@ struct observable {
 };
 enum {
   OBSERVABLE_DEFAULT = 1,
-  OBSERVABLE_ALWAYS = 2,  /* commands need it */
+  OBSERVABLE_ALWAYS = 2, /* commands need it */
   OBSERVABLE_WHOLE = 4,  /* needs whole sequences: not available with context parallelism */
   OBSERVABLE_MOMENTA = 8 /* reads the optimizer's momenta */
 };
