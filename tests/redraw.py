@@ -1565,6 +1565,11 @@ def summed(steps, x):
     return sum(n * v for n, v in zip(each, x) if not math.isnan(v))
 
 
+def kept(steps, x):
+    """1 where the last two values have one sign, else 0; of no or one value that is known, nothing."""
+    return NAN if len(x) < 2 or math.isnan(x[-1] + x[-2]) else float(np.sign(x[-1]) == np.sign(x[-2]))
+
+
 def check_made():
     """Series that are made of others when they are read."""
     rng = np.random.default_rng(5)
@@ -1579,6 +1584,7 @@ def check_made():
         for name, made, of in (
             ("update/alignment", "update/alignment_persistence", held),
             ("drive/gain", "drive/sum", summed),
+            ("drive/gain", "drive/sign_kept", kept),
         ):
             x = f[f"series/{name}"][()].astype(float).reshape(len(steps), -1)
             lines = [line.split() for line in maxlogit("export", "made.h5", made).splitlines() if line[0] != "#"]

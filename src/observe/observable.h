@@ -33,6 +33,7 @@ struct observation {
   /* AXIS_SPECTRA: weights before the step's update, and the update (NULL: none follows), on the host, in the layout
      of params.values */
   const real *weights, *update_values;
+  const real *momenta;                /* likewise, of the step's update: OBSERVABLE_MOMENTA */
   const struct decode_check *decoded; /* of these weights; NULL: not computed */
   /* one per series of the observable */
   struct series_row *row;
@@ -66,7 +67,8 @@ struct observable {
 enum {
   OBSERVABLE_DEFAULT = 1,
   OBSERVABLE_ALWAYS = 2, /* commands need it */
-  OBSERVABLE_WHOLE = 4   /* needs whole sequences: not available with context parallelism */
+  OBSERVABLE_WHOLE = 4,  /* needs whole sequences: not available with context parallelism */
+  OBSERVABLE_MOMENTA = 8 /* reads the optimizer's momenta */
 };
 extern const struct observable *const observables[]; /* NULL-terminated, generated registry */
 const struct observable *observable_find(const char *name);

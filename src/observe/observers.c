@@ -27,6 +27,7 @@ struct observers {
   struct recorded *recorded;
   long emitted_count, recorded_count;
   real *weights, *update_values; /* copies of all; NULL if nothing is recorded on AXIS_SPECTRA */
+  real *momenta;                 /* NULL: not needed */
   struct updates *updates;
   struct decode_check decoded;
   int has_decoded;
@@ -117,6 +118,13 @@ void observers_before_update(struct observers *w)
   tap(&w->axis[AXIS_SPECTRA].tap_hook, NULL, POINT_BEFORE_UPDATE, -1, NULL);
 }
 
+static int has_flag(const struct axis_observers *a, unsigned flag)
+{
+  for (int i = 0; i < a->count; i++)
+    if (a->observer[i].observable->flags & flag) return 1;
+  return 0;
+}
+
 /* --- all of a run --------------------------------------------------------------------------------------- */
 
 struct observers *observers_new(struct model *m, struct updates *u, const struct record_options *record)
@@ -147,6 +155,8 @@ struct observers *observers_new(struct model *m, struct updates *u, const struct
   m->step.tap_hook = &w->axis[AXIS_STEP].tap_hook;
   m->probe.tap_hook = &w->axis[AXIS_PROBE].tap_hook;
   if (!w->axis[AXIS_SPECTRA].count) return w;
+  if (has_flag(&w->axis[AXIS_SPECTRA], OBSERVABLE_MOMENTA))
+    w->momenta = arena_get(arena, (size_t)m->params.total, sizeof *w->momenta);
   if (m->params.shards && m->params.shards->comm->rank) return w; /* only rank 0 computes rows */
   w->weights = arena_get(arena, (size_t)m->params.total, sizeof *w->weights);
   w->update_values = arena_get(arena, (size_t)m->params.total, sizeof *w->update_values);
@@ -205,9 +215,15 @@ static void copy_weights(const struct observers *w, int with_update)
   if (with_update) params_copy(all, &all->update_values, w->update_values);
 }
 
+static void copy_momenta(const struct observers *w, int with_update)
+{
+  if (with_update && w->momenta) updates_momenta(w->updates, w->momenta);
+}
+
 void observers_lend(const struct observers *w, int with_update)
 {
   if (w->model->params.shards && w->axis[AXIS_SPECTRA].count) copy_weights(w, with_update);
+  if (updates_are_sharded(w->updates)) copy_momenta(w, with_update);
 }
 
 int observers_read(struct observers *w, enum series_axis axis, const struct step_scalars *now, double batches,
@@ -219,8 +235,10 @@ int observers_read(struct observers *w, enum series_axis axis, const struct step
   int status = STATUS_OK;
   if (axis == AXIS_SPECTRA && a->count) {
     copy_weights(w, with_update);
+    copy_momenta(w, with_update);
     rows.weights = w->weights;
     rows.update_values = with_update ? w->update_values : NULL;
+    rows.momenta = with_update ? w->momenta : NULL;
   }
   for (int i = 0; i < a->count; i++) {
     const struct observer *observer = &a->observer[i];

@@ -142,6 +142,21 @@ const struct ns_step *ns_step_at(const struct ns_set *set, int step)
   return &set->step[step < set->listed ? step : set->listed - 1];
 }
 
+double ns_value(const struct ns_set *set, long steps, double sigma)
+{
+  for (int i = 0; i < (steps ? steps : set->steps); i++) {
+    const struct ns_step *p = ns_step_at(set, i);
+    const double square = sigma * sigma;
+    sigma *= p->a + square * (p->b + square * p->c);
+  }
+  return sigma;
+}
+
+struct ns_use ns_use_of(long coefficients, long steps, long heads_split)
+{
+  return (struct ns_use){coefficients < NS_SETS ? &ns_sets[coefficients] : NULL, steps, heads_split};
+}
+
 const char *const ns_iterations[] = {
   [NS_AUTO] = "auto", [NS_STANDARD] = "standard", [NS_GRAM] = "gram", NULL};
 

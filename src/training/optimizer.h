@@ -24,6 +24,7 @@ struct update {
   const struct model *model; /* with all weights, as they are before the step: see reads_weights */
 };
 
+struct ns_use;
 struct optimizer {
   const char *name, *help;
   const struct option_row *options;
@@ -39,6 +40,9 @@ struct optimizer {
   int reads_weights; /* also of other tensors than its own: not with sharded weights */
   /* Does it take this tensor? If not, the tensor goes to `adam`. NULL: takes all. */
   int (*takes)(const struct param *);
+  /* The Newton-Schulz iteration whose input is the momentum of a hidden matrix (with Nesterov that plus the gradient);
+     NULL: there is none. */
+  struct ns_use (*orthogonalizes)(const void *options);
   /* Record the calls from gradient to update, states included. Use numbers_constant for values of options and
      numbers_varying for values that vary with the step. NULL: its tensors are not changed, not even by decay. */
   void (*record)(const void *options, struct program *, struct numbers *, const struct update *);
@@ -82,6 +86,14 @@ enum ns_choice {
 extern const struct ns_set ns_sets[NS_SETS];
 extern const char *const ns_names[]; /* by enum ns_choice, then NULL: choices of an option */
 const struct ns_step *ns_step_at(const struct ns_set *, int step);
+/* The value that `steps` steps (0: the set's own number) make of a singular value of the divided matrix. */
+double ns_value(const struct ns_set *, long steps, double sigma);
+/* An optimizer's use of a set: set NULL: not a polynomial. */
+struct ns_use {
+  const struct ns_set *set;
+  long steps, heads_split; /* enum heads_split */
+};
+struct ns_use ns_use_of(long coefficients, long steps, long heads_split);
 /* The same polynomials of the same matrix, with products by X after each step, or several steps on its Gram matrix.
    NS_AUTO chooses the faster one for the shape. */
 enum ns_iteration { NS_AUTO, NS_STANDARD, NS_GRAM };
@@ -154,5 +166,11 @@ struct tensor *updates_state(const struct updates *, int index, char *name, size
 /* Copy the whole state to the host, and back; with sharded states all ranks call read together. */
 void updates_state_read(const struct updates *, int index, real *host);
 void updates_state_write(const struct updates *, int index, const real *host);
+/* Does the parameter's optimizer have a momentum (a state "m" or "momentum")? *use: the iteration that takes it. */
+int updates_momentum(const struct updates *, const struct param *, struct ns_use *use);
+/* Copy the momenta of all parameters to the host, in the layout of params.values; 0 where there is none. With sharded
+   states all ranks call it together. */
+void updates_momenta(const struct updates *, real *host);
+int updates_are_sharded(const struct updates *);
 const char *updates_optimizer_of(const struct updates *, const struct param *);
 #endif

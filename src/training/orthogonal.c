@@ -13,7 +13,7 @@ static int is_value(const struct param *p)
   return dot && !strcmp(dot, ".w_v");
 }
 
-static long block_rows(long heads_split, const struct param *p)
+long matrix_rows(long heads_split, const struct param *p)
 {
   int split = p->head_rows && (heads_split == HEADS_QKV || (heads_split == HEADS_QK && !is_value(p)));
   return split ? p->head_rows : param_block_rows(p);
@@ -21,7 +21,7 @@ static long block_rows(long heads_split, const struct param *p)
 
 static int alike(long heads_split, const struct param *a, const struct param *b)
 {
-  return block_rows(heads_split, a) == block_rows(heads_split, b) && a->value.cols == b->value.cols &&
+  return matrix_rows(heads_split, a) == matrix_rows(heads_split, b) && a->value.cols == b->value.cols &&
          a->kind == b->kind;
 }
 
@@ -42,7 +42,7 @@ static void gather(const struct update *u, long heads_split, int like, struct ma
 
 int matrices_of(struct program *p, const struct update *u, long heads_split, int i, struct matrices *m)
 {
-  *m = (struct matrices){.rows = block_rows(heads_split, u->param[i]), .cols = u->param[i]->value.cols};
+  *m = (struct matrices){.rows = matrix_rows(heads_split, u->param[i]), .cols = u->param[i]->value.cols};
   for (int k = 0; k < i; k++)
     if (alike(heads_split, u->param[k], u->param[i])) return 0;
   gather(u, heads_split, i, m);

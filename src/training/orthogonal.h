@@ -20,6 +20,9 @@ extern const char *const heads_split_names[];
              "the value projection", \
              0)
 
+/* Rows of each of a tensor's matrices. */
+long matrix_rows(long heads_split, const struct param *);
+
 /* The matrices of one shape in a row of tensors. */
 struct matrices {
   long rows, cols, count;

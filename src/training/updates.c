@@ -369,6 +369,10 @@ struct updates *updates_new(struct model *model, const char *optimizer,
     arena_free(arena);
     return NULL;
   }
+  for (int i = 0; i < u->count; i++)
+    if (u->rules[i].optimizer->orthogonalizes && u->params[i]->kind == PARAM_MATRIX)
+      u->rules[i].use =
+        u->rules[i].optimizer->orthogonalizes(options_of(context, u->rules[i].optimizer->name));
   share_out(u);
   make_directions(u);
   make_rows(u);
@@ -409,6 +413,33 @@ const char *updates_optimizer_of(const struct updates *u, const struct param *p)
     if (u->params[i] == p) return u->rules[i].optimizer->name;
   BUG("%s does not train", p->name);
 }
+
+int updates_momentum(const struct updates *u, const struct param *p, struct ns_use *use)
+{
+  int any = 0;
+  for (int i = 0; i < u->count; i++) {
+    const char *const *names = u->rules[i].optimizer->state_names;
+    if (u->params[i] != p) continue;
+    *use = u->rules[i].use;
+    for (int k = 0; names && names[k]; k++) any |= is_first_moment(names[k]);
+  }
+  return any;
+}
+
+/* An optimizer with two first moments has its own before Adam's, which it overwrites here. */
+void updates_momenta(const struct updates *u, real *host)
+{
+  const struct params *all = &u->model->params;
+  memset(host, 0, (size_t)all->total * sizeof *host);
+  for (int i = all->moment_count - 1; i >= 0; i--) {
+    const struct moments *m = &all->moments[i];
+    u->model->device->download(u->model->device, host + m->from, m->row->data,
+                               (size_t)m->row->cols * sizeof *host);
+  }
+  if (u->shards) shards_gather(u->shards, 0, all->total, host);
+}
+
+int updates_are_sharded(const struct updates *u) { return u->shards != NULL; }
 
 int updates_states(const struct updates *u) { return u->state_count; }
 

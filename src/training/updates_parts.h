@@ -9,6 +9,7 @@
 struct rule {
   const struct optimizer *optimizer;
   double lr, weight_decay;
+  struct ns_use use; /* of the momentum */
 };
 
 struct updates {

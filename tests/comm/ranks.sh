@@ -8,7 +8,7 @@ cd "${top_builddir:-.}" || exit 99
 program=$PWD/maxlogit
 small="model.width=16 model.heads=2 model.context=16 train.batch=8 train.micro_batches=8 train.steps=9 train.warmup=2
   train.lr=0.03 train.val_every=4 train.val_batches=2 record.probe_every=3 record.level=0.5 record.pairs=1
-  record.observe=default+outliers+sink record.spectra_every=4 device.threads=1"
+  record.observe=default+outliers+sink+momentum record.spectra_every=4 device.threads=1"
 run() { "$program" run -q $small "$@" 2>"$dir/log" || fail "one rank: $* $(cat "$dir/log")"; }
 on() { n=$1; shift; ranks "$n" "$program" run -q $small "$@" >"$dir/log" 2>&1 || fail "$n ranks: $* $(cat "$dir/log")"; }
 same() { tests/same_run "$dir/$1" "$dir/$2" >"$dir/log" 2>&1 || fail "$1 and $2: $(head -n 5 "$dir/log")"; }

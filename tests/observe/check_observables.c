@@ -289,6 +289,144 @@ START_TEST(drive_is_the_derivative_of_the_leading_value)
 }
 END_TEST
 
+/* Options of Muon, heads together or apart; of other optimizers the defaults. */
+struct muon_with {
+  const char *per_head;
+  void *options[2];
+};
+
+static const void *muon_or_adam(void *context, const char *name)
+{
+  struct muon_with *with = context;
+  const struct optimizer *o = optimizer_find(name);
+  const int muon = !strcmp(name, "muon");
+  if (!with->options[muon]) {
+    with->options[muon] = memory_new(1, o->options_size);
+    option_defaults(o->options, with->options[muon]);
+    for (const struct option_row *row = o->options; muon && row->name; row++)
+      if (!strcmp(row->name, "per_head"))
+        ck_assert_int_eq(option_parse(row, with->options[muon], with->per_head, NULL), STATUS_OK);
+  }
+  return with->options[muon];
+}
+
+/* The singular values of one head's rows, or of one whole matrix. */
+static const double planted[2][16] = {
+  {1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1.12e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5},
+  {1, 0.3, 0.002, 1e-4}};
+
+/* One entry per row and column; of heads apart, each has its own size, and the last has no momentum. */
+static void plant_momentum(struct updates *u, const char *of, int apart)
+{
+  char name[160];
+  real m[20 * 16] = {0}; /* the embedding has 20 rows */
+  for (int r = 0; r < 16; r++) {
+    int head = r / 4, k = apart ? r % 4 : r;
+    double size = apart ? (head == 3 ? 0 : 1 + head) : 7;
+    m[r * 16 + (5 * r + 3) % 16] =
+      (real)(size * planted[apart][(k + 1) % (apart ? 4 : 16)] * (r % 2 ? 1 : -1));
+  }
+  for (int i = 0; i < updates_states(u); i++) {
+    updates_state(u, i, name, sizeof name);
+    if (!strcmp(name, of)) return updates_state_write(u, i, m);
+  }
+  ck_abort_msg("no state %s", of);
+}
+
+static const struct series_row *row_named(const struct observers *w, const char *name)
+{
+  long count;
+  const struct recorded *all = observers_recorded(w, &count);
+  for (long i = 0; i < count; i++)
+    if (!strcmp(all[i].series->name, name)) return all[i].row;
+  ck_abort_msg("no series %s", name);
+}
+
+/* Place of a tensor in series by tensor. */
+static long tensor_place(struct fixture *f, const struct param *p)
+{
+  long place = 0;
+  for (int i = 0; f->model.params.list[i] != p; i++) place += param_is_matrix(f->model.params.list[i]);
+  return place;
+}
+
+/* A momentum whose singular values are known, of which the step itself makes the update: gradients are 0. */
+START_TEST(momentum_has_the_spectrum_that_newton_schulz_takes)
+{
+  static const char *const name[] = {"momentum/sigma_min", "momentum/sigma_q10", "momentum/sigma_q50",
+                                     "momentum/sigma_q90"};
+  const int apart = _i % 2;
+  const double expected[2][4] = {{1e-5, 3.5e-5, (5e-3 + 2e-3) / 2, (0.2 + 0.5) / 2},
+                                 {1e-4, 1e-4, (0.3 + 0.002) / 2, 1}};
+  struct fixture *f =
+    fixture_open_on(devices[_i / 2], "layers=2 width=16 heads=4 context=12 vocab=20", "", NULL);
+  struct error e = {0};
+  struct muon_with with = {apart ? "qk" : "none", {0}};
+  struct updates *u = updates_new(&f->model, "muon", &(struct override_options){"", "", "", 0, 0},
+                                  &(struct update_rule){.seed = 1}, muon_or_adam, &with, &e);
+  struct observers *w =
+    observers_new(&f->model, u, &(struct record_options){.observe = "momentum", .spectra_every = 1});
+  const struct param *q = model_param(&f->model, 1, "attn.w_q");
+  plant_momentum(u, "muon.m.blocks.1.attn.w_q", apart);
+  scalars_upload(f->model.numbers, &(struct step_scalars){0, 1, 1});
+  program_run(updates_program(u));
+  ck_assert_int_eq(observers_read(w, AXIS_SPECTRA, &(struct step_scalars){0, 1, 1}, 1, 1, &e), STATUS_OK);
+  const long at = tensor_place(f, q), embed = tensor_place(f, f->model.embed);
+  for (int k = 0; k < 4; k++)
+    ck_assert_double_eq_tol((double)row_named(w, name[k])->value[at], expected[apart][k],
+                            1e-5 * expected[apart][k] + 1e-8);
+  real *update = fixture_copy(f, &q->update);
+  int below = 0, count = 0;
+  for (int i = 0; i < 16 * 16; i++) {
+    below += fabs((double)update[i]) > 1e-5 && fabs((double)update[i]) < 0.5 * 0.2 * sqrt(16);
+    count += fabs((double)update[i]) > 1e-5;
+  }
+  ck_assert_int_eq(count, apart ? 12 : 16);
+  ck_assert(below > 0 && below < count);
+  const float *reach = row_named(w, "momentum/below_reach")->value;
+  ck_assert_double_eq_tol((double)reach[at], (double)below / count, 1e-6);
+  ck_assert(isnan(reach[embed]) && isnan(row_named(w, name[0])->value[embed])); /* Adam's, and still 0 */
+  plant_momentum(u, "adam.m.embed", 0);
+  ck_assert_int_eq(observers_read(w, AXIS_SPECTRA, &(struct step_scalars){0, 1, 1}, 1, 1, &e), STATUS_OK);
+  ck_assert(isnan(reach[embed]));
+  ck_assert_double_eq_tol((double)row_named(w, name[2])->value[embed], expected[0][2], 1e-6);
+  ck_assert_int_eq(observers_read(w, AXIS_SPECTRA, &(struct step_scalars){1, 1, 1}, 1, 0, &e), STATUS_OK);
+  ck_assert(isnan(reach[at]) && isnan(row_named(w, name[0])->value[at])); /* no update follows */
+  memory_free(update);
+  for (int i = 0; i < 2; i++) memory_free(with.options[i]);
+  observers_free(w);
+  updates_free(u);
+  fixture_close(f);
+}
+END_TEST
+
+static int records_momentum(struct fixture *f, const char *optimizer)
+{
+  struct error e = {0};
+  struct muon_with with = {"none", {0}};
+  struct updates *u = updates_new(&f->model, optimizer, &(struct override_options){"", "", "", 0, 0},
+                                  &(struct update_rule){.seed = 1}, muon_or_adam, &with, &e);
+  struct observers *w =
+    observers_new(&f->model, u, &(struct record_options){.observe = "momentum", .spectra_every = 1});
+  long count, found = 0;
+  const struct recorded *all = observers_recorded(w, &count);
+  for (long i = 0; i < count; i++) found += !strncmp(all[i].series->name, "momentum/", 9);
+  for (int i = 0; i < 2; i++) memory_free(with.options[i]);
+  observers_free(w);
+  updates_free(u);
+  return (int)found;
+}
+
+START_TEST(momentum_is_recorded_where_there_is_one)
+{
+  struct fixture *f = fixture_open("layers=1 width=16 heads=4 context=12 vocab=20", "", NULL);
+  ck_assert_int_eq(records_momentum(f, "muon"), 5);
+  ck_assert_int_eq(records_momentum(f, "adam"), 4); /* without Newton-Schulz */
+  ck_assert_int_eq(records_momentum(f, "none"), 0);
+  fixture_close(f);
+}
+END_TEST
+
 /* w_q^T R(t)^T R(s) w_k, [width, width], formed whole: queries at position t, keys at s. */
 static double form_between(struct fixture *f, int layer, int head, int t, int s)
 {
@@ -523,6 +661,8 @@ int main(void)
   tcase_add_loop_test(c, sink_is_the_weight_of_the_first_position, 0, 3);
   tcase_add_loop_test(c, outliers_are_moments_of_what_flows, 0, 3);
   tcase_add_loop_test(c, drive_is_the_derivative_of_the_leading_value, 0, 2);
+  tcase_add_loop_test(c, momentum_has_the_spectrum_that_newton_schulz_takes, 0, 6);
+  tcase_add_test(c, momentum_is_recorded_where_there_is_one);
   tcase_add_loop_test(c, rotated_norm_is_the_largest_of_all_pairs, 0, 2);
   tcase_add_test(c, no_logit_exceeds_the_rotated_norm);
   tcase_add_loop_test(c, the_order_of_micro_batches_does_not_matter, 0, 3);

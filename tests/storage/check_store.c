@@ -502,15 +502,16 @@ START_TEST(persistence_of_a_sign)
 }
 END_TEST
 
-/* The first row stands for its step alone, every other for those since the row before; a NaN for nothing. */
+/* In a sum the first row stands for its step alone, every other for those since the row before; a NaN for nothing.
+   Rows that keep their sign are those that have one, after one that has. */
 START_TEST(what_updates_add_is_summed)
 {
-  enum { ROWS = 4 };
+  enum { ROWS = 7 };
   static const struct series source = {"drive/gain", PER_HEAD,      AXIS_SPECTRA, "1",
                                        "gain",       "of the test", EVENT_NONE};
-  static const long step[ROWS] = {0, 10, 15, 16};
-  static const float given[ROWS] = {2, 0.5F, NAN, -3};
-  static const double want[ROWS] = {2, 7, 7, 4};
+  static const long step[ROWS] = {0, 10, 15, 16, 18, 19, 20};
+  static const float given[ROWS] = {2, 0.5F, NAN, -3, -1, 0, 4};
+  static const double want[ROWS] = {2, 7, 7, 4, 2, 2, 6}, kept[ROWS] = {NAN, 1, NAN, NAN, 1, 0, 0};
   const char *path = at("drive.h5");
   struct recorder *r = NULL;
   struct error e = {0};
@@ -529,6 +530,13 @@ START_TEST(what_updates_add_is_summed)
   ck_assert_msg(!run_read(f, "drive/sum", &got, &e), "%s", e.text);
   for (int row = 0; row < ROWS; row++)
     ck_assert(got.value[row * got.width + 1] == want[row] && got.value[row * got.width] == 0);
+  run_series_free(&got);
+  ck_assert_msg(!run_read(f, "drive/sign_kept", &got, &e), "%s", e.text);
+  for (int row = 0; row < ROWS; row++) {
+    ck_assert(same_number(kept[row], got.value[row * got.width + 1]));
+    ck_assert_int_eq(is_missing(got.value[row * got.width + 1]), isnan(kept[row]));
+    ck_assert(row == 0 || got.value[row * got.width] == 1); /* zeros */
+  }
   run_series_free(&got);
   run_close(f);
 }

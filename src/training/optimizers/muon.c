@@ -70,6 +70,12 @@ static void record(const void *options, struct program *p, struct numbers *n, co
                         rms, rms ? o->rms : 1, scale_of(o, (double)m.rows, (double)m.cols));
 }
 
+static struct ns_use orthogonalizes(const void *options)
+{
+  const struct muon_options *o = options;
+  return ns_use_of(o->coefficients, o->ns_steps, o->per_head);
+}
+
 const struct optimizer optimizer_muon = {
   .name = "muon",
   .help = "orthogonalized momentum for hidden matrices (Newton-Schulz); other tensors use adam",
@@ -78,5 +84,6 @@ const struct optimizer optimizer_muon = {
   .resolve = resolve,
   .state_names = states,
   .takes = takes_matrices,
+  .orthogonalizes = orthogonalizes,
   .record = record,
 };

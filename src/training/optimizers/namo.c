@@ -73,6 +73,12 @@ static void record(const void *options, struct program *p, struct numbers *n, co
   }
 }
 
+static struct ns_use orthogonalizes(const void *options)
+{
+  const struct namo_options *o = options;
+  return ns_use_of(o->coefficients, 0, HEADS_NONE);
+}
+
 const struct optimizer optimizer_namo = {
   .name = "namo",
   .help = "muon with adam's step size of each matrix; other tensors use adam",
@@ -81,5 +87,6 @@ const struct optimizer optimizer_namo = {
   .state_names = states,
   .state_shape = state_shape,
   .takes = takes_matrices,
+  .orthogonalizes = orthogonalizes,
   .record = record,
 };

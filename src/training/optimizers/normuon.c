@@ -50,6 +50,12 @@ static void record(const void *options, struct program *p, struct numbers *n, co
   }
 }
 
+static struct ns_use orthogonalizes(const void *options)
+{
+  const struct normuon_options *o = options;
+  return ns_use_of(o->coefficients, 0, o->per_head);
+}
+
 const struct optimizer optimizer_normuon = {
   .name = "normuon",
   .help = "muon with rows of equal size; other tensors use adam",
@@ -58,5 +64,6 @@ const struct optimizer optimizer_normuon = {
   .state_names = states,
   .state_shape = state_shape,
   .takes = takes_matrices,
+  .orthogonalizes = orthogonalizes,
   .record = record,
 };

@@ -38,6 +38,12 @@ static void record(const void *options, struct program *p, struct numbers *n, co
   }
 }
 
+static struct ns_use orthogonalizes(const void *options)
+{
+  const struct polargrad_options *o = options;
+  return ns_use_of(o->coefficients, 0, o->per_head);
+}
+
 const struct optimizer optimizer_polargrad = {
   .name = "polargrad",
   .help = "muon times the nuclear norm of the momentum; other tensors use adam",
@@ -45,5 +51,6 @@ const struct optimizer optimizer_polargrad = {
   .options_size = sizeof(struct polargrad_options),
   .state_names = states,
   .takes = takes_matrices,
+  .orthogonalizes = orthogonalizes,
   .record = record,
 };

@@ -54,11 +54,18 @@ static void record(const void *options, struct program *p, struct numbers *n, co
   }
 }
 
+static struct ns_use orthogonalizes(const void *options)
+{
+  const struct scion_options *o = options;
+  return ns_use_of(o->coefficients, 0, HEADS_NONE);
+}
+
 const struct optimizer optimizer_scion = {
   .name = "scion",
   .help = "steps of one size in a norm of each kind of tensor: msign, signs, normalized gains",
   .options = rows,
   .options_size = sizeof(struct scion_options),
   .state_names = states,
+  .orthogonalizes = orthogonalizes,
   .record = record,
 };
