@@ -136,7 +136,8 @@ static void gather(struct updates *u, const struct optimizer *standard)
     int taken = !standard->takes || standard->takes(p);
     /* decay acts on every matrix, embedding and head included; on the rest where asked for */
     int decays = (p->kind != PARAM_GAIN && p->kind != PARAM_BIAS) || u->rule.decay_gains;
-    u->rules[i] = (struct rule){taken ? standard : optimizer_find("adam"), 1, decays};
+    u->rules[i] =
+      (struct rule){.optimizer = taken ? standard : optimizer_find("adam"), .lr = 1, .weight_decay = decays};
   }
 }
 
