@@ -269,9 +269,10 @@ static int start(struct worker *w)
   return child > 0;
 }
 
+/* In a forked process the number of the socket may belong to another file: become_child closes all. */
 static void stop(struct worker *w)
 {
-  if (w->owner) close(w->socket);
+  if (w->owner == getpid()) close(w->socket);
   w->owner = 0;
 }
 

@@ -14,7 +14,9 @@ hint() { sed -n '/^try next$/,$p' out; }
 run() { file=$1; shift; "$program" run $small record.path="$file.h5" "$@" > out 2> err || fail "run $file: $(cat err)"; }
 run ok preset=muon train.lr=0.01
 has '^finished after 40 steps' "a healthy run"
-hint | grep -q 'qk_clip.tau' && hint | grep -q '^  maxlogit show ok.h5$' || fail "a healthy run's hints: $(cat out)"
+hint | grep -q '^  maxlogit show ok.h5$' && ! hint | grep -q tau || fail "a healthy run's hints: $(cat out)"
+run high preset=muon train.lr=0.01 train.plant=1:0:30
+hint | grep -q '^  maxlogit run preset=muonclip qk_clip.tau=30$' || fail "hints of a run with logits above 30: $(cat out)"
 run clipped preset=muonclip qk_clip.tau=2 train.lr=0.01
 hint | grep -q '^  maxlogit show --events clipped.h5$' && ! hint | grep -q tau || fail "hints of a run with a clip: $(cat out)"
 run blown preset=muon train.lr=10 train.seed=2
