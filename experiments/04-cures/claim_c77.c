@@ -5,7 +5,7 @@ const struct claim claim_c77 = {
   .source = "arXiv 2410.10781",
   .sentence = "Attention without normalization makes no sink.",
   .regime = "model.context = 32\n"
-            "train.steps = 600\n"
+            "train.steps = 606\n"
             "train.lr = 0.005\n"
             "train.weight_decay = 0.1\n"
             "preset = adam\n"

@@ -5,7 +5,7 @@ const struct claim claim_c78 = {
   .source = "arXiv 2410.13835",
   .sentence = "Gradient descent without Adam's normalization makes no peaks of the residual stream.",
   .regime = "model.context = 32\n"
-            "train.steps = 600\n"
+            "train.steps = 607\n"
             "train.weight_decay = 0.1\n"
             "preset = adam\n"
             "record.observe = default+sink+outliers\n",

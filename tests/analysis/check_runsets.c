@@ -502,7 +502,7 @@ static const struct {
 } facts[] = {
   {"kind", {"adam", "adam", "muon", "muon", "muonclip", "muon", "sgd+soft_cap", "adam", "lion"}},
   {"state",
-   {"finished", "diverged", "finished", "stopped", "finished", "running", "finished", "finished",
+   {"finished", "diverged", "finished", "stopped", "finished", "killed", "finished", "finished",
     "finished"}},
   {"seed", {"2", "10", "1", "1", "1", "2", "1", "2", "0"}},
   {"steps", {"600", "7", "600", "60", "600", "0", "9", "600", "12"}},
@@ -592,7 +592,7 @@ START_TEST(every_condition)
           for (int k = 0; k < v && v < CHOICE; k++) again |= !strcmp(facts[f].value[k], facts[f].value[v]);
           if (again) continue;
           numeric = number_of(values, &number);
-          snprintf(where, sizeof where, twice ? "%s%s%s & state != stopped,running" : "%s %s  %s",
+          snprintf(where, sizeof where, twice ? "%s%s%s & state != stopped,killed" : "%s %s  %s",
                    facts[f].key, signs[s], values);
           for (int i = 0; i < CHOICE; i++)
             if (fulfils(facts[f].value[i], signs[s], values) &&
@@ -701,7 +701,7 @@ START_TEST(every_group)
     {"train.lr", "seed<=1", "lr=0.02 2/0/2; lr=0.1 1/1/1; lr=9e-05 1/0/1; lr=none 1/0/1", 0},
     {"train.batch,train.schedule", "kind=muon",
      "batch=4 schedule=constant 2/1/2; batch=8 schedule=cosine 1/1/1", 1},
-    {"state", "kind=muon", "state=finished 1/0/1; state=running 1/1/1; state=stopped 1/1/1", 1},
+    {"state", "kind=muon", "state=finished 1/0/1; state=killed 1/1/1; state=stopped 1/1/1", 1},
   };
   write_choice();
   for (size_t k = 0; k < sizeof known / sizeof *known; k++) {

@@ -189,7 +189,7 @@ START_TEST(show_runs)
   /* NaN is larger than any number, infinity too, and the first of several counts; -inf is the smallest */
   prints("show broken.h5", "muon none 0.02 3 diverged 8 NaN 999.0000 nan L1H0 4 L0H0 7 1.5 broken.h5");
   prints("show hidden.h5", "muon none 0.02 4 diverged 8 9.0000 999.0000 nan L1H0 nan L0H1 0 1.5 hidden.h5");
-  prints("show begun.h5", "adam none 0.02 1 running 0 - - - - 0 1.5 begun.h5");
+  prints("show begun.h5", "adam none 0.02 1 killed 0 - - - - 0 1.5 begun.h5");
 }
 END_TEST
 
