@@ -555,7 +555,7 @@ function tellAbout(shown) {
   byId("play").hidden = !index.play
   const count = state => index.runs.filter(r => r.state === state).length
   const unread = index.runs.filter(r => !r.stamp).length
-  const states = ["running", "finished", "diverged", "blown-up", "stopped", "interrupted"].filter(count).map(s => count(s) + " " + s).join(", ")
+  const states = ["running", "finished", "diverged", "blown-up", "stopped", "killed"].filter(count).map(s => count(s) + " " + s).join(", ")
   byId("about").textContent = index.runs.length + " run" + (index.runs.length === 1 ? "" : "s") + (states ? ": " + states : "") + (shown.length < index.runs.length ? "; " + shown.length + " shown" : "") +
     (unread ? "; " + unread + " still to be read" : "") + (index.live ? lost ? ". The server does not answer any more." : ". Live." : index.made ? ". Written " + index.made.slice(0, 16).replace("T", " ") + " UTC." : ".")
 }

@@ -502,8 +502,7 @@ static const struct {
 } facts[] = {
   {"kind", {"adam", "adam", "muon", "muon", "muonclip", "muon", "sgd+soft_cap", "adam", "lion"}},
   {"state",
-   {"finished", "diverged", "finished", "stopped", "finished", "killed", "finished", "finished",
-    "finished"}},
+   {"finished", "diverged", "finished", "stopped", "finished", "killed", "finished", "finished", "finished"}},
   {"seed", {"2", "10", "1", "1", "1", "2", "1", "2", "0"}},
   {"steps", {"600", "7", "600", "60", "600", "0", "9", "600", "12"}},
   {"train.lr", {"0.01", "0.01", "0.02", "0.1", "0.02", "0.02", "9e-05", "0.01", ""}},
