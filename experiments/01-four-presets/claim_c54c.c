@@ -18,5 +18,5 @@ const struct claim claim_c54c = {
   .refute = "max logits above four fifths of those without the clip",
   .control = {{"clips", 1, 0}},
   .hours = 0.05,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -18,5 +18,5 @@ const struct claim claim_c33c = {
   .matters = 1.5,
   .refute = "max logits above two thirds of whole-matrix Muon's",
   .hours = 0.03,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -17,5 +17,5 @@ const struct claim claim_c63 = {
   .matters = 2,
   .refute = "max logits above half of those without the constraint",
   .hours = 0.15,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -18,5 +18,5 @@ const struct claim claim_c63b = {
   .matters = 0.01,
   .refute = "a loss that is not lower by 0.01 nat",
   .hours = 0.15,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

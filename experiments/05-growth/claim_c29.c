@@ -16,5 +16,5 @@ const struct claim claim_c29 = {
   .prediction = PREDICT_MORE,
   .matters = 1.25,
   .refute = "spectral norms of w_q and w_k below 1.25 times those of w_v and w_o",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

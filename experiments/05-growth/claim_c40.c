@@ -16,5 +16,5 @@ const struct claim claim_c40 = {
   .prediction = PREDICT_MORE,
   .matters = 0.3,
   .refute = "an exponent of the norm's growth that is not above the cosine's by 0.3",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -16,5 +16,5 @@ const struct claim claim_c41 = {
   .prediction = PREDICT_NOT_LESS,
   .matters = 0.2,
   .refute = "a loss that stays below that of guessing (ln 64 = 4.16 nat) by 0.2",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -15,5 +15,5 @@ const struct claim claim_c45 = {
   .prediction = PREDICT_LESS,
   .matters = 1.1,
   .refute = "an entropy in the last layer that is not lower by a tenth",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

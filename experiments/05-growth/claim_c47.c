@@ -15,5 +15,5 @@ const struct claim claim_c47 = {
   .prediction = PREDICT_MORE,
   .matters = 0.1,
   .refute = "a loss that is not higher by 0.1 nat",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

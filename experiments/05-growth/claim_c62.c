@@ -24,5 +24,5 @@ const struct claim claim_c62 = {
   .matters = 5.48,
   .refute = "max logits beyond 5.48 times the largest norm of a head's form",
   .hours = 0.015,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -19,5 +19,5 @@ const struct claim claim_c27 = {
   .matters = 0.1,
   .refute = "a first-order growth of the spectral norm, a unit of rate, that is not higher by 0.1",
   .revised = "what was held equal, the RMS of the update, is said",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

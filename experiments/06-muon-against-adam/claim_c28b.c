@@ -22,5 +22,5 @@ const struct claim claim_c28b = {
   .refute = "an entropy of Muon's routers that is not higher by 0.02",
   .revised = "at one learning rate, three times above the best, a comparison of optimisers is one of rates: "
              "each arm is tuned",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -26,5 +26,5 @@ const struct claim claim_c30 = {
     "it needed scale for want of a second phase; here fine-tuning goes on from each seed's own pre-training, "
     "on symbols that look back by six instead of four. Its sentence is two: C-30b is the other row of the "
     "2 x 2, and a mismatch is what makes both hold",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -22,5 +22,5 @@ const struct claim claim_c30b = {
   .matters = 0.01,
   .refute = "a loss of Adam's fine-tuning that is not higher by 0.01 nat",
   .hours = 0.06,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

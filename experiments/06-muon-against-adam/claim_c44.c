@@ -18,5 +18,5 @@ const struct claim claim_c44 = {
   .refute = "a loss that is higher by 0.01 nat",
   .revised =
     "0.05 nat was called little where C-36 calls 0.01 a gain: one margin for both, and each arm is tuned",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

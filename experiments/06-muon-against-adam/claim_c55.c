@@ -25,5 +25,5 @@ const struct claim claim_c55 = {
   .revised =
     "it needed scale for want of a second phase; its runs are those of C-30. That Adam's weights are "
     "of lower rank to begin with is C-28",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

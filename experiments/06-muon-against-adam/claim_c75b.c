@@ -17,5 +17,5 @@ const struct claim claim_c75b = {
   .matters = 1.25,
   .refute = "a ratio below 1.25",
   .hours = 0.15,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

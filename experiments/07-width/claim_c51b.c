@@ -20,5 +20,5 @@ const struct claim claim_c51b = {
   .prediction = PREDICT_LESS,
   .matters = 0.01,
   .refute = "a loss that is not lower by 0.01 nat with four times the experts",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

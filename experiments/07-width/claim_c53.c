@@ -21,5 +21,5 @@ const struct claim claim_c53 = {
   .prediction = PREDICT_LESS,
   .matters = 2,
   .refute = "a MaxVio (largest load over the mean, less 1) above half of that without balancing",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -20,5 +20,5 @@ const struct claim claim_c16 = {
   .matters = 1.25,
   .identity = 1,
   .refute = "a norm of w_q's rows that is not lower by a fifth",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -19,5 +19,5 @@ const struct claim claim_c16b = {
   .prediction = PREDICT_SAME,
   .matters = 0.03,
   .refute = "losses that differ by 0.03 nat",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -16,5 +16,5 @@ const struct claim claim_c10 = {
   .prediction = PREDICT_LESS,
   .matters = 0.5,
   .refute = "an exponent of the late growth that is not lower by a half",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

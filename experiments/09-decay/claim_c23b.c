@@ -18,5 +18,5 @@ const struct claim claim_c23b = {
   .prediction = PREDICT_LESS,
   .matters = 1.5,
   .refute = "max logits above two thirds",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -18,5 +18,5 @@ const struct claim claim_c23c = {
   .prediction = PREDICT_MORE,
   .matters = 0.01,
   .refute = "a loss that is not higher by 0.01 nat",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -19,5 +19,5 @@ const struct claim claim_c24 = {
   .matters = 1.05,
   .identity = 1,
   .refute = "a spectral norm above the bound by 5 %",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -16,7 +16,7 @@ const struct claim claim_c37 = {
   .prediction = PREDICT_MORE,
   .matters = 0.01,
   .refute = "-",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
   .scale = "the lines cross after tens of thousands of steps of a model of 800 million parameters; the trend "
            "is the loss after 600",
 };

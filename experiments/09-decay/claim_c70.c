@@ -18,5 +18,5 @@ const struct claim claim_c70 = {
   .matters = 1.25,
   .refute = "max logits above four fifths of those at a constant rate",
   .hours = 0.24,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -19,5 +19,5 @@ const struct claim claim_c70b = {
   .matters = 1.25,
   .refute = "a max logit at the end that is not lower by a fifth than in the middle",
   .hours = 0.025,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

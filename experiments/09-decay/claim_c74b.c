@@ -18,5 +18,5 @@ const struct claim claim_c74b = {
   .matters = 2,
   .refute = "max logits above half of those without decay of gains",
   .hours = 0.05,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -16,5 +16,5 @@ const struct claim claim_c74c = {
   .matters = 1.25,
   .refute = "max logits above four fifths of those without decay of gains",
   .hours = 0.15,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -16,5 +16,5 @@ const struct claim claim_c74d = {
   .matters = 0.01,
   .refute = "a loss higher by more than 0.01 nat",
   .hours = 0.15,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -17,5 +17,5 @@ const struct claim claim_c33 = {
   .prediction = PREDICT_LESS,
   .matters = 1.5,
   .refute = "max logits above two thirds of whole-matrix Muon's",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

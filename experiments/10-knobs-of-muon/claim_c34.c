@@ -18,5 +18,5 @@ const struct claim claim_c34 = {
   .matters = 1.5,
   .identity = 1,
   .refute = "updates below 1.5 times those of whole matrices",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -17,5 +17,5 @@ const struct claim claim_c34b = {
   .matters = 1.1,
   .identity = 1,
   .refute = "sizes that differ by a tenth",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

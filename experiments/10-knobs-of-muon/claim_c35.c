@@ -18,5 +18,5 @@ const struct claim claim_c35 = {
   .refute = "a loss that is not lower by 0.02 nat",
   .revised = "at one rate a larger RMS is a larger rate: each arm is tuned, and what is left is the balance "
              "with decay and with what Adam trains",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

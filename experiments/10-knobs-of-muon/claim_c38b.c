@@ -19,5 +19,5 @@ const struct claim claim_c38b = {
   .refute = "losses that differ by 0.03 nat",
   .revised = "at one learning rate, three times above the best, a comparison of optimisers is one of rates: "
              "each arm is tuned",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -22,5 +22,5 @@ const struct claim claim_c60b = {
   .prediction = PREDICT_NOT_MORE,
   .matters = 1.25,
   .refute = "max logits above 1.25 times those of the flat spectrum",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -18,5 +18,5 @@ const struct claim claim_c61 = {
   .matters = 1.25,
   .refute = "a stable rank at the end below four fifths of that at the start",
   .hours = 0.015,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

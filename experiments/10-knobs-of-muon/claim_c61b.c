@@ -18,5 +18,5 @@ const struct claim claim_c61b = {
   .matters = 0.02,
   .refute = "an entropy of singular values that is not higher by 0.02 at the end",
   .hours = 0.015,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -20,5 +20,5 @@ const struct claim claim_c65 = {
   .matters = 0.01,
   .refute = "an entropy of the updates' singular values that is not lower by 0.01",
   .hours = 0.015,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -20,5 +20,5 @@ const struct claim claim_c68 = {
   .matters = 0.25,
   .refute = "an exponent of the growth of |w_q^T w_k| not above a quarter",
   .hours = 0.015,
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

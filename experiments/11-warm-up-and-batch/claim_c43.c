@@ -16,5 +16,5 @@ const struct claim claim_c43 = {
   .prediction = PREDICT_LESS,
   .matters = 1.25,
   .refute = "max logits that are not lower by a fifth",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

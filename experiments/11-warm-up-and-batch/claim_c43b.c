@@ -16,5 +16,5 @@ const struct claim claim_c43b = {
   .prediction = PREDICT_SAME,
   .matters = 1.5,
   .refute = "max logits that differ by a factor of 1.5",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

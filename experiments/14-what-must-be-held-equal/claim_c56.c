@@ -20,5 +20,5 @@ const struct claim claim_c56 = {
   .prediction = PREDICT_LESS,
   .matters = 2,
   .refute = "max logits above half of those with Muon's own vectors",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

@@ -20,5 +20,5 @@ const struct claim claim_c57 = {
   .prediction = PREDICT_MORE,
   .matters = 1.25,
   .refute = "max logits below 1.25 times those of Muon's own spectrum",
-  .explored = "none: the regime and what matters were set beforehand and not tried.",
+  .explored = "none: the regime and the margin were set beforehand and not tried.",
 };

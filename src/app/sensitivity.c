@@ -9,6 +9,7 @@
 #include "app/measures.h"
 #include "app/summary.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 enum { LEAST_VALUES = 3 };
 
@@ -27,17 +28,11 @@ struct sensitivity_result {
   int seeds, failed, unfinished; /* runs of the values that count */
 };
 
-static int compare_numbers(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Sort the numbers and keep each once; returns how many are left. */
 static int unique(double *x, int n)
 {
   int kept = 0;
-  qsort(x, (size_t)n, sizeof *x, compare_numbers);
+  qsort(x, (size_t)n, sizeof *x, number_order);
   for (int i = 0; i < n; i++)
     if (!kept || x[i] != x[kept - 1]) x[kept++] = x[i];
   return kept;

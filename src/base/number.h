@@ -33,6 +33,13 @@ static inline double max_known(double a, double b)
   return is_missing(a) ? b : is_missing(b) ? a : max_keeping_nan(a, b);
 }
 
+/* For qsort: doubles that are not NaN, the smallest first. */
+static inline int number_order(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
 /* For printf, which would print "-nan" for a negative NaN. */
 static inline double without_nan_sign(double x) { return isnan(x) ? (double)NAN : x; }
 #endif

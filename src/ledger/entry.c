@@ -156,7 +156,8 @@ static void change_by_seeds(const struct entry *x, struct buffer *b)
   const struct judgement *j = &x->judgement;
   int all = stage_seeds[STAGES - 1], n = j->effect.n;
   if (j->verdict == VERDICT_NOTHING)
-    buffer_add(b, x->uncontrolled ? "a regime in which this is seen" : "a regime in which the arms differ");
+    buffer_add(b, x->uncontrolled ? "a regime in which the control is met"
+                                  : "a regime in which the arms differ");
   else if (lacks_optimum(x))
     buffer_add(b, "best rates with finite losses on both sides of them");
   else if (is_open_by_rates(x))

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 void health_init(struct health *h, struct arena *arena, const struct model *m, const long *step)
 {
   *h = (struct health){.step = step,
@@ -57,16 +59,10 @@ void health_series(struct health *h, const struct model *m)
   }
 }
 
-static int by_size(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Sorts x. */
 static double median_of(double *x, size_t n)
 {
-  qsort(x, n, sizeof *x, by_size);
+  qsort(x, n, sizeof *x, number_order);
   return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "observe/host_spectra.h"
 #include "training/orthogonal.h"
 
@@ -80,12 +81,6 @@ static void declare(struct observer *w)
 
 static void release(struct observer *w) { host_spectra_free(&((struct momentum *)w->state)->room); }
 
-static int ascending(const void *a, const void *b)
-{
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The quantile of sorted values, linear between neighbors. */
 static double quantile(const double *x, long n, double share)
 {
@@ -120,7 +115,7 @@ static int one(const struct observer *w, long i, int worker, struct error *e)
     }
   }
   if (!count) return STATUS_OK;
-  qsort(sigma, (size_t)count, sizeof *sigma, ascending);
+  qsort(sigma, (size_t)count, sizeof *sigma, number_order);
   for (int k = 0; k < QUANTILES; k++)
     s->rows->row[k].value[j->place] = (float)quantile(sigma, count, share_of[k]);
   if (j->use.set) s->rows->row[BELOW].value[j->place] = (float)((double)below / (double)count);
