@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -31,7 +30,7 @@ struct live_state {
 
 void live_begin(struct live_rows *w, const char *run_path)
 {
-  *w = (struct live_rows){.last_news = clock_seconds()};
+  *w = (struct live_rows){0};
   snprintf(w->path, sizeof w->path, "%s", run_path);
   run_sibling(w->journal_path, run_path, ".journal");
   run_sibling(w->lock_path, run_path, ".lock");
@@ -286,7 +285,7 @@ static void read_again(struct live_rows *w, int fd, long *from)
 void live_news(struct live_rows *w, long *from)
 {
   int fd = file_open_plain(w->journal_path, NULL);
-  long before = *from = w->rows;
+  *from = w->rows;
   if (fd >= 0 && is_same_journal(w->state, fd)) {
     read_journal(w, fd);
     long changed = fill_val(w);
@@ -294,15 +293,10 @@ void live_news(struct live_rows *w, long *from)
   } else if (w->state->has_journal || file_has_changed(w->path, &w->state->file) || fd >= 0)
     read_again(w, fd, from);
   if (fd >= 0) close(fd);
-  if (w->rows != before || *from < before) w->last_news = clock_seconds();
 }
 
 /* A writer holds the lock file and removes it at the end. After a kill the file stays, unlocked. */
-int live_is_over(const struct live_rows *w)
-{
-  if (access(w->lock_path, F_OK)) return 1;
-  return clock_seconds() - w->last_news >= 3 && !lock_is_held(w->lock_path);
-}
+int live_is_over(const struct live_rows *w) { return !lock_is_held(w->lock_path); }
 
 int live_follow(struct live_rows *w, double interval, int (*news)(void *, long from), void *context,
                 struct error *e)

@@ -21,7 +21,6 @@ struct live_rows {
   char path[4096], journal_path[4096], lock_path[4096];
   long rows;
   double *value[LIVE_FIELDS]; /* [rows] each */
-  double last_news;
   struct live_state *state;
 };
 void live_begin(struct live_rows *, const char *run_path);

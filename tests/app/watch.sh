@@ -133,6 +133,8 @@ grep -q '^second  muon  [a-z-]*  step 29 .*  val [0-9.]*  max' "$dir/out" || fai
 grep -q "^second  muon  [a-z-]*  step 39 .*  val $val  max" "$dir/out" || fail "a run that was resumed, val $val: $(cat "$dir/out")"
 grep -qx 'öjunk  unreadable' "$dir/out" || fail "a file that is not a run: $(cat "$dir/out")"
 grep -q 'many: 4 runs: .*1 killed.*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
+: > "$dir/many/left.lock"
+"$program" report "$dir/many/left.h5" -o "$dir/page" > /dev/null && grep -q '"state":"killed"' "$dir/page/data/index.js" || fail "a page made right after a kill"
 if command -v script > /dev/null; then
   TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 40 rows 20; $program watch $dir/many/second.h5" "$dir/out" < /dev/null > "$dir/err" 2>&1
   tr -d '\r' < "$dir/out" | sed '/^Script /d; s/\x1b\[[HJ]//g; /second.h5: /d; /show --why/d' | LC_ALL=C.UTF-8 awk '{ gsub(/[\200-\277]/, ""); if (length($0) > 40) { print; bad = 1 } } END { exit bad || NR < 9 }' > "$dir/wide" || fail "a screen too wide: $(cat "$dir/wide" "$dir/out")"
