@@ -67,6 +67,9 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   SEEDS=1
   try 22-vocabulary '' vocabulary.png vocabulary.svg
   test "$(grep -cE '^[123]\. .* few seeds$' "$name.out")" -eq 3 || fail "$name: the verdicts: $(cat "$name.out")"
+  KEYS='train.seed=1 train.steps=60 train.val_every=20 train.batch=2 record.every=2 record.probe_every=2'
+  try 24-where-it-holds '' where-it-holds.png where-it-holds.svg
+  test "$(grep -cE '^[1-4]\. .* few seeds$' "$name.out")" -eq 10 || fail "$name: the verdicts: $(cat "$name.out")"
   KEYS=$few
   try 17-price-of-a-cure '' price.png price.svg
   test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 7 || fail "$name: the verdicts: $(cat "$name.out")"
