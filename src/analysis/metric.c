@@ -29,9 +29,16 @@ static int whole_number(const char *text, double *number)
   return end != text && !*end && !isnan(*number);
 }
 
+int metric_steps(const char *text, double *first, double *last)
+{
+  char *end;
+  *first = strtod(text, &end);
+  return end != text && *end == '-' && whole_number(end + 1, last) && *first >= 0 && *last >= *first;
+}
+
 static int read_window(struct metric *m, const char *text, struct error *error)
 {
-  char room[96], *end;
+  char room[96];
   snprintf(room, sizeof room, "%s", text);
   size_t length = strlen(room);
   m->window = WINDOW_ROWS;
@@ -46,9 +53,7 @@ static int read_window(struct metric *m, const char *text, struct error *error)
   m->window = WINDOW_STEPS;
   m->first = 0, m->last = INFINITY;
   if (!strcmp(text, "all")) return STATUS_OK;
-  m->first = strtod(room, &end);
-  if (end != room && *end == '-' && whole_number(end + 1, &m->last) && m->first >= 0 && m->last >= m->first)
-    return STATUS_OK;
+  if (metric_steps(room, &m->first, &m->last)) return STATUS_OK;
   return error_set(
     error, STATUS_USAGE,
     "metric %s: the window is %s; last, lastN (rows), lastP%% (of the steps), all or A-B (steps) is "

@@ -59,6 +59,8 @@ struct measured {
   double value; /* a value that is not finite stays so */
   int censored; /* a time: it was not reached; the value is the last step that was seen */
 };
+/* A window of steps, "A-B" with 0 <= A <= B: 1; any other text: 0. */
+int metric_steps(const char *text, double *first, double *last);
 int metric_is_time(const struct metric *);
 /* Does the value of a run count in means, figures and comparisons? Missing values and failed runs do not count. Times
    of failed runs do: such a run passed the level above, and never reaches the level below. */

@@ -154,11 +154,11 @@ static double mean(const double *x, int n)
 void table_reduce_max(struct table *t, const char *name) { table_reduce(t, name, largest); }
 void table_reduce_mean(struct table *t, const char *name) { table_reduce(t, name, mean); }
 
-void table_every(struct table *t, long n)
+void table_keep_steps(struct table *t, long n, double first, double last)
 {
   long kept = 0;
   for (long r = 0; r < t->rows; r++) {
-    if (fmod(t->step[r], (double)n) != 0) continue;
+    if (t->step[r] < first || t->step[r] > last || fmod(t->step[r], (double)n) != 0) continue;
     t->step[kept] = t->step[r];
     memmove(row_of(t, kept), row_of(t, r), (size_t)t->columns * sizeof *t->value);
     kept++;

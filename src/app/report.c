@@ -62,6 +62,7 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
           m->layers, text_s(m->layers), m->width, m->heads, text_s(m->heads), m->context, m->attention,
           plain ? "" : ", ", plain ? "" : m->ffn, top->optimizer, train->lr, top->stabilizers,
           trainer_data(t));
+  if (w->status.done) message("goes on after step %ld of %ld", w->status.done, w->status.steps);
 }
 
 /* The least traffic: an all-reduce over R ranks sends 2 (R-1)/R of the sums from each rank (Patarasuk and Yuan 2009);

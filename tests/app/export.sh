@@ -28,6 +28,9 @@ awk '!/^#/ { m = $2; for (i = 3; i <= NF; i++) if ($i + 0 > m + 0) m = $i; print
   cmp - "$dir/a" || fail "--reduce=max"
 "$program" export "$dir/muon-1.h5" loss --every=7 |
   awk '!/^#/ { if ($1 % 7) bad = 1; n++ } END { exit bad || n != 6 }' || fail "--every"
+"$program" export "$dir/muon-1.h5" loss --every=7 --steps=7-21 |
+  awk '!/^#/ { s = s " " $1 } END { exit s != " 7 14 21" }' || fail "--steps"
+"$program" export "$dir/muon-1.h5" loss --steps=21-7 2> "$dir/csv"; test $? -eq 2 || fail "--steps backwards"
 "$program" export "$dir/muon-1.h5" "$dir/adam-1.h5" loss --format=csv |
   awk -F, 'NR == 1 { if ($0 != "step,run,loss") bad = 1; next } { n++; if (NF != 3) bad = 1 }
     END { exit bad || n != 80 }' || fail "csv of two runs: it begins with its names"

@@ -22,7 +22,8 @@ struct options {
   struct words series;
   long format, csv, layer, head, every, bins, reduce, band, long_, list, follow,
     overwrite; /* -1: not given, of choices too */
-  const char *safetensors;
+  const char *safetensors, *steps;
+  double first, end; /* of --steps */
 };
 
 static const char *const formats[] = {"columns", "csv", "tsv", NULL}; /* by enum table_format */
@@ -41,6 +42,7 @@ static const struct command_option options[] = {
   WHOLE(head, 0, "H", "-1", 0, INT_MAX, "Only this head of each layer, from 0"),
   CHOICE(reduce, 0, reductions, NULL, "One column: the largest or the mean of each step"),
   WHOLE(every, 0, "N", "0", 1, NO_LIMIT, "Only steps that are multiples of N"),
+  TEXT(steps, 0, "A-B", NULL, "Only steps from A to B"),
   WHOLE(bins, 0, "N", "0", 1, NO_LIMIT, "Thin to the extremes of each of N intervals: spikes survive"),
   {.row =
      CHOICE_ROW(struct options, band, NULL, means,
@@ -95,6 +97,9 @@ static int check_options(struct options *r, struct error *e)
   if (r->csv && r->format == TABLE_TSV)
     return error_set(e, STATUS_USAGE, "export --csv: not with --format=tsv");
   if (r->csv) r->format = TABLE_CSV;
+  r->end = INFINITY;
+  if (r->steps && !metric_steps(r->steps, &r->first, &r->end))
+    return error_set(e, STATUS_USAGE, "export --steps=%s: two steps are wanted, 100-200 say", r->steps);
   return STATUS_OK;
 }
 
@@ -167,7 +172,7 @@ static int read_table(const struct options *r, const struct run *run, struct tab
     }
   }
   run_rest(run->file);
-  if (r->every) table_every(table, r->every);
+  table_keep_steps(table, r->every ? r->every : 1, r->first, r->end);
   return STATUS_OK;
 }
 
