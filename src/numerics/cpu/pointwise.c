@@ -294,14 +294,14 @@ static void backward_row(struct pointwise_head *h, long t, const float *k, long 
   }
   const int picks = h->kind == POINTWISE_SOFTPICK;
   h->share = share_of_one(first, end);
-  vec through = {0}; /* do.o, in the order of products */
-  for (long c = 0; picks && c < h->value_dim; c++) through = fused(ALL(do_[c]), ALL(o[c]), through);
+  double through = 0; /* do.o; all keys share its error */
+  for (long c = 0; picks && c < h->value_dim; c++) through += (double)do_[c] * (double)o[c];
   if (picks) share_picks(h, first, end, h->cap);
   for (long j = first / LANES * LANES; j < end; j += LANES) {
     const vec s = VEC(h->w + j), f = capped(s, h->cap, h->cap_value);
     vec by_f, back = VEC(h->ds + j);
     VEC(h->w + j) = over_share(h, f, &by_f) * h->share;
-    if (picks) back = where_above(f, ALL(0.0f), back - through, through);
+    if (picks) back = where_above(f, ALL(0.0f), back - (float)through, ALL((float)through));
     VEC(h->ds + j) = by_f * slope(s, h->cap, h->cap_value) * back * h->share;
   }
   gather(h->ds, first, end, k, ldk, h->dim, h->scale, dq);
