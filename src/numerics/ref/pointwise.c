@@ -18,12 +18,8 @@ static double times_n(enum pointwise_kind kind, double f, double n, double *by_f
   return relu(f) * relu(f);
 }
 
-/* softpick: |e^f - 1| and *e = e^f, both times e^-m. e^f - 1 = tanh(f/2) (e^f + 1) does not cancel near 0. */
-static double pick(double f, double m, double *e)
-{
-  *e = same_exp(f - m);
-  return fabs(same_tanh(f / 2)) * (*e + same_exp(-m));
-}
+/* softpick: |e^f - 1| e^-m. e^f - 1 = tanh(f/2) (e^f + 1) does not cancel near 0. */
+static double pick(double f, double m) { return fabs(same_tanh(f / 2)) * (same_exp(f - m) + same_exp(-m)); }
 
 /* p holds f of a row's keys, and then their weights times a divisor, which is returned. m >= 0 keeps e^-m finite where all
    scores are negative. */
@@ -36,7 +32,7 @@ static double make_weights(enum pointwise_kind kind, double *p, long seen)
   }
   for (long j = 0; j < seen; j++) m = max_keeping_nan(m, p[j]);
   for (long j = 0; j < seen; j++) {
-    const double size = pick(p[j], m, &unused);
+    const double size = pick(p[j], m);
     sum += size;
     p[j] = p[j] <= 0 ? 0 : size;
   }
