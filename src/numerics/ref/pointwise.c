@@ -21,8 +21,8 @@ static double times_n(enum pointwise_kind kind, double f, double n, double *by_f
 /* softpick: |e^f - 1| e^-m. e^f - 1 = tanh(f/2) (e^f + 1) does not cancel near 0. */
 static double pick(double f, double m) { return fabs(same_tanh(f / 2)) * (same_exp(f - m) + same_exp(-m)); }
 
-/* p holds f of a row's keys, and then their weights times a divisor, which is returned. m >= 0 keeps e^-m finite where all
-   scores are negative. */
+/* p holds f of a row's keys, and then their weights times a divisor, which is returned. m >= 0 keeps e^-m finite
+   where all scores are negative. */
 static double make_weights(enum pointwise_kind kind, double *p, long seen)
 {
   double m = 0, sum = 0, unused;
