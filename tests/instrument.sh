@@ -51,6 +51,7 @@ run sigma preset=muon stabilizers=sigma_reparam
 run soft preset=muon stabilizers=soft_cap+quack soft_cap.cap=1 $gqa
 run hard preset=adam stabilizers=hard_cap hard_cap.cap=1 override.lr=w_[qk]:0.1 override.optimizer=w_o:sgd
 run norm preset=muon stabilizers=qk_norm qk_norm.kind=l2 muon.per_head=qkv override.match=update_rms
+run softpick preset=muon stabilizers=softpick+qk_clip qk_clip.tau=1 $gqa
 run sigmoid preset=adam stabilizers=sigmoid+qk_clip qk_clip.tau=1 model.norm_gain=scalar
 run norm-k preset=adam stabilizers=k_norm $gqa
 run gain preset=adam model.norm_gain=zero_centered train.decay_gains=1 $mla

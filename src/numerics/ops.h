@@ -90,7 +90,8 @@ enum op_field_kind {
   FIELD_SIZE,
   FIELD_SCALAR
 };
-enum pointwise_kind { POINTWISE_NOT, POINTWISE_SQUARE, POINTWISE_SIGMOID };
+enum pointwise_kind { POINTWISE_NOT, POINTWISE_SQUARE, POINTWISE_SIGMOID, POINTWISE_SOFTPICK };
+#define SOFTPICK_EPS 1e-8
 /* If no weight of a row exceeds this, its entropy (pointwise_forward) counts as 0. */
 #define POINTWISE_NONE 1e-30
 enum merge_kind { MERGE_NOT = -1, MERGE_SUM = -2, MERGE_MAX = -3, MERGE_FIRST = -4 };

@@ -95,8 +95,9 @@ static void pointwise_step(struct program *p, const void *context)
   if (!do_) return;
   struct overwrite dq = grad_to_overwrite(p, s->q), dk = grad_to_overwrite(p, s->k);
   struct overwrite dv = grad_to_overwrite(p, s->v);
-  CALL(p, pointwise_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_, .q = s->q, .k = s->k,
-       .v = s->v, .start = s->start, .end = s->end, .kind = s->kind, .score = s->score);
+  CALL(p, pointwise_backward, .dq = dq.to, .dk = dk.to, .dv = dv.to, .do_ = do_,
+       .o = s->kind == POINTWISE_SOFTPICK ? s->o : NULL, .q = s->q, .k = s->k, .v = s->v, .start = s->start,
+       .end = s->end, .kind = s->kind, .score = s->score);
   settle(p, dq);
   settle(p, dk);
   settle(p, dv);

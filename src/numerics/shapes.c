@@ -285,7 +285,7 @@ CHECK(pointwise_backward)
 {
   OPERANDS(x->q, x->k, x->v, x->start, x->end);
   operands(s, &x->score, &all);
-  outputs(s, &x->score, &all, NULL, x->do_, NULL);
+  outputs(s, &x->score, &all, x->o, x->do_, NULL);
   LIKE(dq, q), LIKE(dk, k), LIKE(dv, v);
 }
 

@@ -44,6 +44,7 @@ wrong() {
 }
 
 wrong 'qk_norm undoes what ssmax does before it; allowed: qk_norm+ssmax' run stabilizers=ssmax+qk_norm
+wrong 'softpick and sigmoid both make weights of scores; keep one' run stabilizers=softpick+sigmoid
 wrong 'sigmoid and pointwise both make weights of scores; keep one' run stabilizers=sigmoid+pointwise
 wrong 'pointwise and learned_sink both make weights of scores; keep one' run stabilizers=pointwise+learned_sink
 wrong "'rnu' is not a command; did you mean 'run'?" rnu

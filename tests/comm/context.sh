@@ -131,7 +131,7 @@ refused 'comm.context = 4, and 2 ranks are there' ranks 2 "$program" run $small 
 refused 'comm.context = 3: allowed is a power of two' ranks 3 "$program" run $small comm.context=3 record.path="$dir/no.h5"
 refused 'cannot cut model.context = 18' ranks 2 "$program" run $small comm.context=2 model.context=18 record.path="$dir/no.h5"
 refused 'sink looks at whole sequences' ranks 2 "$program" run $small comm.context=2 record.observe=sink record.path="$dir/no.h5"
-for cure in learned_sink pointwise sigmoid ssmax; do
+for cure in learned_sink pointwise sigmoid softpick ssmax; do
   refused "$cure makes weights of whole rows" ranks 2 "$program" run $small comm.context=2 stabilizers=$cure \
     record.path="$dir/no.h5"
 done

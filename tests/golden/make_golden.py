@@ -129,6 +129,9 @@ CASES = {
     "muon-sigmoid": "preset=muonclip qk_clip.tau=1.5 stabilizers=sigmoid+qk_clip",
     "adam-gqa-sigmoid-cap": "preset=adam stabilizers=sigmoid+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
                             "model.mask=window model.window=7",
+    "adamclip-softpick": "preset=adamclip qk_clip.tau=1.5 stabilizers=softpick+qk_clip",
+    "adam-gqa-softpick-cap": "preset=adam stabilizers=softpick+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
+                             "model.mask=window model.window=7",
     "muon-pointwise": "preset=muon stabilizers=pointwise",
     "adam-gqa-pointwise-cap": "preset=adam stabilizers=pointwise+soft_cap soft_cap.cap=2 model.attention=gqa model.kv_heads=2 "
                               "model.mask=window model.window=7",

@@ -262,7 +262,7 @@ def largest(w):
 
 HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "k_norm", "qk_clip", "max_output_clip", "quack", "spectral_clip",
            "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "spectral_tangent", "stiefel",
-           "learned_sink", "output_gate", "ssmax", "pointwise", "sigmoid", "none"}
+           "learned_sink", "output_gate", "ssmax", "pointwise", "sigmoid", "softpick", "none"}
 
 
 class Unknown(Exception):
@@ -473,6 +473,11 @@ class Run:
             with torch.no_grad():
                 self.see(q, k, s, c, p / p.sum(-1, keepdim=True).clamp(min=torch.finfo(self.dtype).tiny), allowed)
             return self.gate((p / n) @ v, x, l)
+        if "softpick" in self.stack:  # arXiv 2504.20966
+            p = self.softpick(c, allowed)
+            with torch.no_grad():
+                self.see(q, k, s, c, p / p.sum(-1, keepdim=True).clamp(min=torch.finfo(self.dtype).tiny), allowed)
+            return self.gate(p @ v, x, l)
         p = c.masked_fill(~allowed, -math.inf).softmax(-1)
         with torch.no_grad():
             self.see(q, k, s, c, p, allowed)
@@ -484,6 +489,14 @@ class Run:
             b = self.w[a + "sink"].view(1, -1, 1, 1).expand(B, -1, T, 1)
             o = torch.cat([c.masked_fill(~allowed, -math.inf), b], -1).softmax(-1)[..., :-1] @ v
         return self.gate(o, x, l)
+
+    @staticmethod
+    def softpick(c, allowed):
+        """relu(e^c - 1) over the sum of |e^c - 1| and 1e-8, both times e^-m, m the row's largest c or 0 (arXiv 2504.20966)"""
+        c = c.masked_fill(~allowed, 0)  # whose weight is 0
+        m = c.detach().amax(-1, keepdim=True).clamp(min=0)
+        e = (c - m).exp() - (-m).exp()
+        return e.relu() / (e.abs().sum(-1, keepdim=True) + 1e-8 * (-m).exp())
 
     def gate(self, o, x, l):
         """The heads' outputs side by side, gated by attention's input (arXiv 2505.06708)."""

@@ -223,10 +223,10 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
   return 1;
 }
 
-static const long kinds[2] = {POINTWISE_SQUARE, POINTWISE_SIGMOID};
+static const long kinds[3] = {POINTWISE_SQUARE, POINTWISE_SIGMOID, POINTWISE_SOFTPICK};
 
-/* Both kinds of each shape; in `make check` they take turns. */
-static int shape_of(int i) { return getenv("MAXLOGIT_TEST_LONG") ? i / 2 : i; }
+/* All kinds of each shape; in `make check` they take turns. */
+static int shape_of(int i) { return getenv("MAXLOGIT_TEST_LONG") ? i / 3 : i; }
 
 static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 {
@@ -240,26 +240,32 @@ static int make_pointwise_forward(struct made *m, int i, union op_args *args)
                                                             .v = f->v,
                                                             .start = f->start,
                                                             .end = f->end,
-                                                            .kind = kinds[i % 2],
+                                                            .kind = kinds[i % 3],
                                                             .score = f->score};
   return 1;
 }
 
 static int make_pointwise_backward(struct made *m, int i, union op_args *args)
 {
-  union op_args soft;
-  if (!make_attention_forward(m, shape_of(i), &soft)) return 0;
-  const struct attention_forward_args *f = &soft.attention_forward;
+  union op_args forward;
+  if (!make_pointwise_forward(m, i, &forward)) return 0;
+  const struct pointwise_forward_args *f = &forward.pointwise_forward;
+  const int picks = f->kind == POINTWISE_SOFTPICK;
+  if (picks) {
+    op_run(m->reference, OP_pointwise_forward, &forward);
+    now_read(f->o);
+  }
   args->pointwise_backward = (struct pointwise_backward_args){.dq = out(m, f->q->rows, f->q->cols, 0),
                                                               .dk = out(m, f->k->rows, f->k->cols, 0),
                                                               .dv = out(m, f->v->rows, f->v->cols, 0),
                                                               .do_ = in(m, f->o->rows, f->o->cols),
+                                                              .o = picks ? f->o : NULL,
                                                               .q = f->q,
                                                               .k = f->k,
                                                               .v = f->v,
                                                               .start = f->start,
                                                               .end = f->end,
-                                                              .kind = kinds[i % 2],
+                                                              .kind = kinds[i % 3],
                                                               .score = f->score};
   return 1;
 }
@@ -267,7 +273,7 @@ static int make_pointwise_backward(struct made *m, int i, union op_args *args)
 static int make_pointwise_cached(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_cached(m, i / 2, &soft)) return 0;
+  if (!make_attention_cached(m, i / 3, &soft)) return 0;
   const struct attention_cached_args *c = &soft.attention_cached;
   args->pointwise_cached = (struct pointwise_cached_args){.o = c->o,
                                                           .stats = c->stats,
@@ -281,7 +287,7 @@ static int make_pointwise_cached(struct made *m, int i, union op_args *args)
                                                           .slot = c->slot,
                                                           .start = c->start,
                                                           .scaled = c->scaled,
-                                                          .kind = kinds[i % 2],
+                                                          .kind = kinds[i % 3],
                                                           .score = c->score};
   return 1;
 }
@@ -848,6 +854,65 @@ START_TEST(softmax_of_large_scores)
 }
 END_TEST
 
+/* Scores, and relu(e^s - 1) / (sum |e^s - 1| + 1e-8): through values of one column per key, o is the weights. The
+   second row has large scores, the third small ones, and the last two attend to nothing. */
+static const struct {
+  double score[3], weight[3];
+} picks[] = {{{2, 1, -1}, {0.73105857779350158, 0.19661193301651148, 0}},
+             {{200, 199, -1000}, {0.7310585786300049, 0.2689414213699951, 0}},
+             {{1e-3, -1e-3, 2e-3}, {0.2499993128143316, 0, 0.50024874998281088}},
+             {{0, 0, 0}, {0, 0, 0}},
+             {{-1000, -300, -2000}, {0, 0, 0}}};
+enum { PICKS = sizeof picks / sizeof *picks };
+
+START_TEST(softpick_of_known_rows)
+{
+  struct device *device = host_device(_i);
+  for (int i = 0; i < PICKS; i++) {
+    real q[3] = {0, 0, 1}, k[3], v[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, o[9], stats[4], dq[3], dk[3], dv[9],
+         do_[9] = {0, 0, 0, 0, 0, 0, 1, 2, 4};
+    int first[3] = {0, 0, 0};
+    for (int j = 0; j < 3; j++) k[j] = (real)picks[i].score[j];
+    struct tensor t[] = {tensor_of(q, 3, 1),  tensor_of(k, 3, 1),   tensor_of(v, 3, 3),
+                         tensor_of(o, 3, 3),  tensor_of(dq, 3, 1),  tensor_of(dk, 3, 1),
+                         tensor_of(dv, 3, 3), tensor_of(do_, 3, 3), tensor_of(stats, 1, 4)};
+    struct tensor start = {.data = first, .rows = 1, .cols = 3, .ld = 3, .type = TENSOR_INT};
+    const struct attention_score score = {.batch = 1, .heads = 1, .groups = 1, .scale = 1};
+    op_run(device, OP_pointwise_forward,
+           &(union op_args){.pointwise_forward = {.o = &t[3],
+                                                  .stats = &t[8],
+                                                  .q = &t[0],
+                                                  .k = &t[1],
+                                                  .v = &t[2],
+                                                  .start = &start,
+                                                  .kind = POINTWISE_SOFTPICK,
+                                                  .score = score}});
+    op_run(device, OP_pointwise_backward,
+           &(union op_args){.pointwise_backward = {.dq = &t[4],
+                                                   .dk = &t[5],
+                                                   .dv = &t[6],
+                                                   .do_ = &t[7],
+                                                   .o = &t[3],
+                                                   .q = &t[0],
+                                                   .k = &t[1],
+                                                   .v = &t[2],
+                                                   .start = &start,
+                                                   .kind = POINTWISE_SOFTPICK,
+                                                   .score = score}});
+    double all = 0;
+    for (int j = 0; j < 3; j++) {
+      const double exact = picks[i].weight[j];
+      all += exact;
+      ck_assert_msg(fabs(o[6 + j] - exact) <= 16 * REAL_EPS * exact, "row %d: %.9g, not %.9g", i, o[6 + j],
+                    exact);
+      ck_assert(fabs(dv[3 * j + 2] - 4 * exact) <= 64 * REAL_EPS * exact);
+    }
+    ck_assert(isfinite(stats[3]) && (all > 0 ? isfinite(dq[2]) : dq[2] == 0 && stats[3] == 0));
+  }
+  device_close(device);
+}
+END_TEST
+
 static const struct operation_case cases[] = {CASE(attention_forward),
                                               CASE(attention_backward),
                                               CASE(attention_merge),
@@ -875,6 +940,7 @@ static void add_identities(TCase *identities)
   tcase_add_loop_test(identities, nothing_seen_is_nothing, 0, HOSTS);
   tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, HOSTS);
   tcase_add_loop_test(identities, what_is_not_finite_surfaces, 0, 3 * HOSTS);
+  tcase_add_loop_test(identities, softpick_of_known_rows, 0, HOSTS);
   tcase_add_loop_test(identities, softmax_of_large_scores, 0, SIZES_OF_SCORES * HOSTS);
 }
 

@@ -263,6 +263,8 @@ static struct tensor *spared(struct scene *s, long pointwise, long cap, struct t
 static struct tensor *build_sink(struct scene *s) { return spared(s, 0, 0, param(s, 1, 4)); }
 static struct tensor *build_pointwise(struct scene *s) { return spared(s, 1, 0, NULL); }
 static struct tensor *build_sigmoid(struct scene *s) { return spared(s, POINTWISE_SIGMOID, 1, NULL); }
+static struct tensor *build_softpick(struct scene *s) { return spared(s, POINTWISE_SOFTPICK, 0, NULL); }
+static struct tensor *build_softpick_cap(struct scene *s) { return spared(s, POINTWISE_SOFTPICK, 1, NULL); }
 static struct tensor *build_pointwise_cap(struct scene *s) { return spared(s, 1, 1, NULL); }
 
 static struct tensor *gated(struct scene *s, long gates)
@@ -330,6 +332,8 @@ static const struct {
   {"pointwise", build_pointwise, 1},
   {"pointwise under a cap", build_pointwise_cap, 1},
   {"sigmoid under a cap", build_sigmoid, 0},
+  {"softpick", build_softpick, 1},
+  {"softpick under a cap", build_softpick_cap, 1},
   {"gate", build_gate, 0},
   {"gate by head", build_gate_heads, 0},
   {"by keys", build_ssmax_scale, 0},

@@ -116,9 +116,12 @@ static int weights_of(const struct spy *s, const real *q, const real *k, int n, 
     weight[j] = score->scale * dot;
     largest = fmax(largest, weight[j]);
   }
+  double picked = 1e-8;
+  for (int j = 0; j < count; j++) picked += fabs(expm1(weight[j]));
   for (int j = 0; s->spec.pointwise && j < count; j++)
-    weight[j] = s->spec.pointwise == POINTWISE_SIGMOID ? 1 / (1 + count * exp(-weight[j]))
-                                                       : pow(fmax(weight[j], 0), 2) / count;
+    weight[j] = s->spec.pointwise == POINTWISE_SOFTPICK  ? fmax(expm1(weight[j]), 0) / picked
+                : s->spec.pointwise == POINTWISE_SIGMOID ? 1 / (1 + count * exp(-weight[j]))
+                                                         : pow(fmax(weight[j], 0), 2) / count;
   if (s->spec.pointwise) return count;
   sum = exp(sink - largest);
   for (int j = 0; j < count; j++) sum += weight[j] = exp(weight[j] - largest);
@@ -150,8 +153,8 @@ static double sink_of(struct fixture *f, const struct spy *s, long head)
 
 START_TEST(sink_is_the_weight_of_the_first_position)
 {
-  static const char *const stacks[] = {"", "learned_sink start=0.7", "pointwise", "sigmoid"};
-  for (int i = 0; i < 12; i++) {
+  static const char *const stacks[] = {"", "learned_sink start=0.7", "pointwise", "sigmoid", "softpick"};
+  for (int i = 0; i < 15; i++) {
     struct fixture *f = watched_with(_i, i % 3, stacks[i / 3]);
     struct spy s;
     spy_open(&s, f, "sink", AXIS_STEP, 1);

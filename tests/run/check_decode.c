@@ -36,6 +36,7 @@ static const char *const stacks[] = {
   "sigma_reparam",
   "learned_sink start=0.7; output_gate; ssmax",
   "sigmoid; soft_cap cap=0.5",
+  "softpick; output_gate by=head",
   "pointwise; output_gate by=head; soft_cap cap=0.5",
   "qk_norm; soft_cap cap=0.5; sigma_reparam",
 };

@@ -14,9 +14,10 @@ struct pointwise_head {
   const int *start, *end;              /* [length]; end NULL: row t attends up to key t */
   long cap, kind;
   float cap_value, scale;
-  float *keys, *values; /* [dim, padded], [value_dim, padded] */
-  float *q, *w, *ds;    /* [dim], times the scale; [padded], weights times n, and their slopes times f' */
-  float *dk, *dv;       /* backward: [length, dim], [length, value_dim] */
+  float share, most, down; /* of a row: 1 / n; softpick: e^m / D, m = max(0, largest f), e^-m */
+  float *keys, *values;    /* [dim, padded], [value_dim, padded] */
+  float *q, *w, *ds; /* [dim], times the scale; [padded], weights over share, and their slopes times f' */
+  float *dk, *dv;    /* backward: [length, dim], [length, value_dim] */
 };
 
 static long head_floats(const struct pointwise_head *h, int backward)
@@ -73,11 +74,22 @@ INLINE vec products(const float *a, const float *columns, long width, long padde
 
 INLINE vec relu(vec f) { return where_above(ALL(0.0f), f, ALL(0.0f), f); }
 
-/* Weights times n, from share = 1 / n, and their slopes by f; where e is infinite they are 0. */
-INLINE vec times_n(long kind, vec f, float share, vec *by_f)
+/* softpick: |e^f - 1| and *e = e^f, both times e^-m. e^f - 1 = tanh(f/2) (e^f + 1) does not cancel near 0. */
+INLINE vec pick(const struct pointwise_head *h, vec f, vec *e)
 {
-  if (kind == POINTWISE_SIGMOID) {
-    const vec e = vec_exp(-f), w = 1.0f / (share + e);
+  *e = vec_exp_nonpositive(f - h->most);
+  return vec_tanh(0.5f * larger(-f, f)) * (*e + h->down);
+}
+
+/* Weights over the share, and their slopes by f while it stays; where e is infinite they are 0. */
+INLINE vec over_share(const struct pointwise_head *h, vec f, vec *by_f)
+{
+  if (h->kind == POINTWISE_SOFTPICK) {
+    const vec size = pick(h, f, by_f);
+    return where_above(ALL(0.0f), f, ALL(0.0f), size);
+  }
+  if (h->kind == POINTWISE_SIGMOID) {
+    const vec e = vec_exp(-f), w = 1.0f / (h->share + e);
     *by_f = where_above(e, ALL(FLT_MAX), ALL(0.0f), e * w * w);
     return w;
   }
@@ -100,26 +112,53 @@ INLINE ivec lanes_from(long j)
   return lane + (int32_t)j;
 }
 
-/* Weights of row t, times n, and their statistics; fills h->q. The entropy is computed relative to the largest
+INLINE ivec inside(long j, long first, long end)
+{
+  const ivec lane = lanes_from(j);
+  return (lane >= (int32_t)first) & (lane < (int32_t)end);
+}
+
+/* softpick: the share of a row whose scores lie in h->w, still to be capped like that. m >= 0 keeps e^-m finite where
+   all scores are negative. */
+static void share_picks(struct pointwise_head *h, long first, long end, long cap)
+{
+  vec most = {0}, sum[SPLIT] = {{0}}, e;
+  for (long j = first / LANES * LANES; j < end; j += LANES) {
+    const vec f = capped(VEC(h->w + j), cap, h->cap_value);
+    most = larger(where(inside(j, first, end), f, ALL(0.0f)), most);
+  }
+  h->most = lane_max(most);
+  h->down = (float)same_exp(-h->most);
+  for (long j = first / LANES * LANES; j < end; j += LANES) {
+    const vec size = pick(h, capped(VEC(h->w + j), cap, h->cap_value), &e);
+    sum[j / LANES % SPLIT] += where(inside(j, first, end), size, ALL(0.0f));
+  }
+  h->share = 1 / (lane_sum(sum_of_parts(sum)) + (float)SOFTPICK_EPS * h->down);
+}
+
+/* Weights of row t over their share, and their statistics; fills h->q. The entropy is computed relative to the largest
    weight. */
-static void weigh_row(const struct pointwise_head *h, long t, struct maxima *m)
+static void weigh_row(struct pointwise_head *h, long t, struct maxima *m)
 {
   const long first = h->start[t], end = end_of(h, t);
-  const float share_of_one = (float)(1 / (double)(end - first));
   vec high = ALL(-INFINITY), low = ALL(INFINITY), most = ALL(-INFINITY), largest = {0}, any = {0},
       sum[SPLIT] = {{0}}, mean[SPLIT] = {{0}};
   ivec bad = {0};
   for (long i = first / PARTS * PARTS; i < end; i += PARTS) UNROLL
   for (int part = 0; part < SPLIT; part++) {
     const long j = i + part * LANES;
-    const ivec lane = lanes_from(j), seen = (lane >= (int32_t)first) & (lane < (int32_t)end);
-    vec by_f;
-    const vec s = products(h->q, h->keys + j, h->dim, h->padded), f = capped(s, h->cap, h->cap_value),
-              w = where(seen, times_n(h->kind, f, share_of_one, &by_f), ALL(0.0f));
+    const ivec seen = inside(j, first, end);
+    const vec s = products(h->q, h->keys + j, h->dim, h->padded), f = capped(s, h->cap, h->cap_value);
     bad |= seen & (s != s);
     high = larger(where(seen, s, ALL(-INFINITY)), high);
     low = smaller(where(seen, s, ALL(INFINITY)), low);
     most = larger(where(seen, f, ALL(-INFINITY)), most);
+    VEC(h->w + j) = f;
+  }
+  if (h->kind == POINTWISE_SOFTPICK) share_picks(h, first, end, 0);
+  for (long j = first / PARTS * PARTS; j < round_up(end, PARTS); j += LANES) {
+    vec by_f;
+    const vec w = where(inside(j, first, end), over_share(h, VEC(h->w + j), &by_f), ALL(0.0f));
     largest = larger(w, largest);
     any += w - w; /* NaN where a weight is not finite */
     VEC(h->w + j) = w;
@@ -155,6 +194,11 @@ static void gather(const float *w, long first, long end, const float *m, long ld
   }
 }
 
+static float share_of_one(long first, long end)
+{
+  return end > first ? (float)(1 / (double)(end - first)) : 0;
+}
+
 static void scale_query(const struct pointwise_head *h, const float *q)
 {
   for (long c = 0; c < h->dim; c++) h->q[c] = h->scale * q[c];
@@ -182,9 +226,10 @@ static void forward_head(void *context, long piece, int worker)
   for (long t = 0; t < h.length; t++) {
     const long first = h.start[t], end = end_of(&h, t);
     scale_query(&h, AT(x->q, n + t, number * h.dim));
+    h.share = share_of_one(first, end);
     if (end > first) weigh_row(&h, t, &m);
-    gather(h.w, first, end, AT(x->v, n, group * h.value_dim), x->v->ld, h.value_dim,
-           end > first ? (float)(1 / (double)(end - first)) : 0, AT(x->o, n + t, number * h.value_dim));
+    gather(h.w, first, end, AT(x->v, n, group * h.value_dim), x->v->ld, h.value_dim, h.share,
+           AT(x->o, n + t, number * h.value_dim));
   }
   job->maxima[piece] = m;
 }
@@ -239,18 +284,25 @@ static void scatter(const float *w, long first, long end, const float *a, long w
           width - c);
 }
 
-static void backward_row(const struct pointwise_head *h, long t, const float *k, long ldk, const float *do_,
-                         float *dq)
+static void backward_row(struct pointwise_head *h, long t, const float *k, long ldk, const float *do_,
+                         const float *o, float *dq)
 {
   const long first = h->start[t], end = end_of(h, t);
-  const float share = end > first ? (float)(1 / (double)(end - first)) : 0;
   for (long j = first / LANES * LANES; j < end; j += LANES) {
-    const vec s = products(h->q, h->keys + j, h->dim, h->padded);
-    vec by_f;
-    const vec w = times_n(h->kind, capped(s, h->cap, h->cap_value), share, &by_f);
-    VEC(h->w + j) = w * share;
-    VEC(h->ds + j) =
-      by_f * slope(s, h->cap, h->cap_value) * products(do_, h->values + j, h->value_dim, h->padded) * share;
+    VEC(h->w + j) = products(h->q, h->keys + j, h->dim, h->padded);
+    VEC(h->ds + j) = products(do_, h->values + j, h->value_dim, h->padded);
+  }
+  const int picks = h->kind == POINTWISE_SOFTPICK;
+  h->share = share_of_one(first, end);
+  double through = 0; /* do.o; all keys share its error */
+  for (long c = 0; picks && c < h->value_dim; c++) through += (double)do_[c] * (double)o[c];
+  if (picks) share_picks(h, first, end, h->cap);
+  for (long j = first / LANES * LANES; j < end; j += LANES) {
+    const vec s = VEC(h->w + j), f = capped(s, h->cap, h->cap_value);
+    vec by_f, back = VEC(h->ds + j);
+    VEC(h->w + j) = over_share(h, f, &by_f) * h->share;
+    if (picks) back = where_above(f, ALL(0.0f), back - (float)through, ALL((float)through));
+    VEC(h->ds + j) = by_f * slope(s, h->cap, h->cap_value) * back * h->share;
   }
   gather(h->ds, first, end, k, ldk, h->dim, h->scale, dq);
   scatter(h->ds, first, end, h->q, h->dim, h->dk);
@@ -275,7 +327,7 @@ static void backward_group(void *context, long piece, int worker)
     for (long t = 0; t < h.length; t++) {
       scale_query(&h, AT(x->q, n + t, number * h.dim));
       backward_row(&h, t, k, x->k->ld, AT(x->do_, n + t, number * h.value_dim),
-                   AT(x->dq, n + t, number * h.dim));
+                   x->o ? AT(x->o, n + t, number * h.value_dim) : NULL, AT(x->dq, n + t, number * h.dim));
     }
   for (long t = 0; t < h.length; t++) {
     memcpy(AT(x->dk, n + t, group * h.dim), h.dk + t * h.dim, (size_t)h.dim * sizeof(float));

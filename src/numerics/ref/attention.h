@@ -58,7 +58,7 @@ typedef void weigh_row(const struct score_row *, double *p, const struct tensor 
 typedef void slope_row(const struct attention_backward_args *, const struct score_row *, long n, long h,
                        double *s, double *w);
 
-/* Everything of each operation but the work on one row. Without a softmax there is no ml, nor o in the reverse. */
+/* Everything of each operation but the work on one row. Without a softmax there is no ml. */
 void ref_attend(struct device *, const struct attention_forward_args *, weigh_row *);
 void ref_attend_cached(struct device *, const struct attention_cached_args *, weigh_row *);
 void ref_attend_backward(struct device *, const struct attention_backward_args *, slope_row *);

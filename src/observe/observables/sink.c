@@ -9,9 +9,8 @@ static const struct series series[] = {
   [MASS] =
     {"sink/mass", PER_HEAD, AXIS_STEP, "1", "attention on the first position",
      "mean over the step's queries of the attention weight on the first position of the query's document; "
-     "the first query's own is 1, less what learned_sink takes; pointwise and sigmoid: its weight, whatever "
-     "they sum up "
-     "to"},
+     "the first query's own is 1, less what learned_sink takes; pointwise, sigmoid and softpick: its weight, "
+     "whatever they sum up to"},
   [VALUE_SHARE] =
     {"sink/value_share", PER_HEAD, AXIS_STEP, "1", "share of the first position in what is attended",
      "sum over the step's queries of the weight on the first position times the norm of its value, "
