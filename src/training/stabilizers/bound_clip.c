@@ -49,25 +49,24 @@ struct bound_clip_state {
 /* A block of rows as two matrices [rows, cols]: the weight times its input's gain and largest length, and the bias as
    a first column. */
 enum { WEIGHT, BIAS, SUMMANDS };
-struct factor {
+struct head_factor {
   real *of[SUMMANDS];
   long rows;
 };
 
-static struct factor factor_of(const struct model *m, struct device *device, const struct logit_block *f,
-                               long cols)
+static struct head_factor factor_of(const struct model *m, struct device *device, const struct logit_block *f,
+                                    long cols)
 {
-  struct factor x = {.rows = f->rows};
-  const struct tensor rows_of = tensor_rows(&f->weight->value, f->row, f->rows);
-  const double length = sqrt((double)rows_of.cols);
-  real *w = host_copy(device, &rows_of), *gain = f->gain ? host_copy(device, &f->gain->value) : NULL,
+  struct head_factor x = {.rows = f->rows};
+  const struct tensor own = tensor_rows(&f->weight->value, f->row, f->rows);
+  const double length = sqrt((double)own.cols);
+  real *w = host_copy(device, &own), *gain = f->gain ? host_copy(device, &f->gain->value) : NULL,
        *bias = f->bias ? host_copy(device, &f->bias->value) : NULL;
   for (int i = 0; i < (bias ? SUMMANDS : BIAS); i++)
     x.of[i] = memory_new((size_t)(f->rows * cols), sizeof *w);
   for (long i = 0; i < f->rows; i++) {
-    for (long j = 0; j < rows_of.cols; j++)
-      x.of[WEIGHT][i * cols + j] =
-        (real)((double)w[i * rows_of.cols + j] * model_gain_at(m, gain, j) * length);
+    for (long j = 0; j < own.cols; j++)
+      x.of[WEIGHT][i * cols + j] = (real)((double)w[i * own.cols + j] * model_gain_at(m, gain, j) * length);
     if (bias) x.of[BIAS][i * cols] = bias[f->row + i];
   }
   memory_free(w);
@@ -98,8 +97,8 @@ static double largest_form(const struct bound_job *job, struct spectra *work, co
   return most;
 }
 
-static double product_bound(const struct bound_job *job, struct spectra *work, const struct factor *q,
-                            const struct factor *k, int layer, int turned)
+static double product_bound(const struct bound_job *job, struct spectra *work, const struct head_factor *q,
+                            const struct head_factor *k, int layer, int turned)
 {
   double sum = 0;
   for (int i = 0; i < SUMMANDS && q->of[i]; i++)
@@ -115,7 +114,7 @@ static void bound_head(void *context, struct device *device, long i)
   const struct model *m = job->context->model;
   const int layer = (int)(i / m->options.heads);
   struct logit_block f[MAX_LOGIT_BLOCKS];
-  struct factor side[2][2] = {{{{0}}}}; /* [rotary][query] */
+  struct head_factor side[2][2] = {{{{0}}}}; /* [rotary][query] */
   long dim = 0;
   for (int k = m->attention->logit_blocks(m, layer, (int)(i % m->options.heads), f) - 1; k >= 0; k--) {
     side[role_is_rotary(f[k].role)][role_is_query(f[k].role)] = factor_of(m, device, &f[k], s->cols);
