@@ -82,13 +82,13 @@ struct bound_job {
 
 /* |q^T R k|_2 at its largest, R over all distances; NaN where it has no value. */
 static double largest_form(const struct bound_job *job, struct spectra *work, const real *q, const real *k,
-                           long rows, int layer, int turned)
+                           long height, int layer, int turned)
 {
   const struct bound_clip_state *s = job->context->state;
   double most = 0, norm;
   for (int later = 0; later < 1 + turned; later++) {
     const long count = turned ? model_distances(&job->context->model->options, layer, later) : 1;
-    if (largest_of_turned_forms(work, q, s->cols, k, s->cols, rows, s->cols, s->turn[later], count, &norm,
+    if (largest_of_turned_forms(work, q, s->cols, k, s->cols, height, s->cols, s->turn[later], count, &norm,
                                 NULL) ||
         isnan(norm))
       return NAN;
@@ -114,7 +114,7 @@ static void bound_head(void *context, struct device *device, long i)
   const struct model *m = job->context->model;
   const int layer = (int)(i / m->options.heads);
   struct logit_block f[MAX_LOGIT_BLOCKS];
-  struct head_factor side[2][2] = {{{{0}}}}; /* [rotary][query] */
+  struct head_factor side[2][2] = {{{.rows = 0}}}; /* [rotary][query] */
   long dim = 0;
   for (int k = m->attention->logit_blocks(m, layer, (int)(i % m->options.heads), f) - 1; k >= 0; k--) {
     side[role_is_rotary(f[k].role)][role_is_query(f[k].role)] = factor_of(m, device, &f[k], s->cols);
