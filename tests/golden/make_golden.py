@@ -185,7 +185,7 @@ SERIES = {
     "muonclip-before": "preset=muonclip qk_clip.tau=1 qk_clip.when=before model.bias=1",
     "muonclip-mla": "preset=muonclip qk_clip.tau=1.5 " + LATENT,
     "muonclip-probe-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.scope=layer qk_clip.maximum=absolute",
-    "bound_clip-bias": "preset=adam stabilizers=bound_clip bound_clip.tau=12 model.bias=1",
+    "bound_clip-bias": "preset=adam stabilizers=bound_clip bound_clip.tau=12 model.bias=1 model.mask=full data.packing=none",
     "bound_clip-mla": "preset=muon stabilizers=bound_clip bound_clip.tau=12 bound_clip.every=2 " + LATENT,
     "quack-gqa": "preset=muon stabilizers=quack quack.tau=0.8 train.schedule=linear data=markov markov.symbols=24 markov.branches=4 "
                  "markov.document=5 " + GQA,
