@@ -44,6 +44,9 @@ run clip-before preset=muonclip qk_clip.tau=1 qk_clip.when=before
 run output preset=muon stabilizers=max_output_clip+qk_clip max_output_clip.tau=1 qk_clip.tau=1 model.bias=1
 run quack preset=muon stabilizers=quack $gqa
 run quack-mla preset=adam stabilizers=quack $mla
+run bound preset=muon stabilizers=bound_clip bound_clip.tau=8 model.bias=1 model.mask=full data.packing=none
+run bound-gqa preset=adam stabilizers=bound_clip+soft_cap bound_clip.tau=8 bound_clip.gqa=own_q_min_k model.mask=prefix model.prefix=7 $gqa
+run bound-mla preset=muon stabilizers=bound_clip bound_clip.tau=8 model.norm_gain=scalar $mla
 run spectral preset=muon stabilizers=spectral_clip+spectral_decay spectral_clip.bound=1.1 spectral_clip.every=2
 run spectral-head preset=adam stabilizers=spectral_decay+spectral_clip spectral_clip.bound=1.1 spectral_decay.scope=head \
   spectral_clip.scope=tensor $mla

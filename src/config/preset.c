@@ -286,6 +286,8 @@ const struct preset presets[] = {
    "optimizer=muon muon.per_head=qkv stabilizers=qk_clip", "arXiv 2607.24653", NULL},
   {"muon_quack", "Muon with adaptive learning rates of queries and keys (QuacK)",
    "optimizer=muon stabilizers=quack", "arXiv 2511.21377", NULL},
+  {"muon_bound_clip", "Muon with a clip per head by the bound of its logits",
+   "optimizer=muon stabilizers=bound_clip", "arXiv 2507.20534, kexue.fm/archives/11126", NULL},
   {"muonh", "Muon with weights of fixed Frobenius norm and relative steps (Hyperball)",
    "optimizer=muon stabilizers=hyperball train.weight_decay=0", "arXiv 2606.16899", NULL},
   {"muon_sphere", "Muon with weights of fixed spectral norm and relative steps (MuonSphere)",

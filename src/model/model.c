@@ -168,6 +168,13 @@ int model_warning(const struct model *m, char *text, size_t room)
   return scales && (norms || partly);
 }
 
+const char *model_changes_qk(const struct model *m)
+{
+  for (int i = 0; i < m->stabilizer_count; i++)
+    if (m->stabilizer[i]->on_qk || m->stabilizer[i]->on_weight) return m->stabilizer[i]->name;
+  return NULL;
+}
+
 long model_series_size(const struct model *m, enum series_shape shape)
 {
   switch (shape) {

@@ -62,6 +62,9 @@ void model_begin(struct model *);
 void model_free(struct model *);
 /* Returns 1 and the text if stabilizers cancel out (QK-Clip under QK-Norm). */
 int model_warning(const struct model *, char *text, size_t room);
+/* The name of a stabilizer that changes queries, keys or weights in the pass, so that weights alone do not bound
+   logits; NULL: none does. */
+const char *model_changes_qk(const struct model *);
 /* Length of a stabilizer's series array of this shape. */
 long model_series_size(const struct model *, enum series_shape);
 /* Find the parameter "blocks.<layer>.<name>" ("attn.w_q") by its name; a programming error if there is none. */
@@ -77,6 +80,8 @@ struct param *model_add_norm(struct model *, int layer, long cols, const char *f
 struct param *model_add_bias(struct model *, int layer, long cols, const char *name);
 /* ... RMSNorm of all columns with a gain of model_add_norm ... */
 struct tensor *model_norm(struct model *, struct program *, struct tensor *x, struct param *gain);
+/* ... number j of the gain of such a norm, from its values on the host (NULL: none) ... */
+double model_gain_at(const struct model *, const real *values, long j);
 /* ... and apply the stabilizers to weights: `first` and the next count-1 parameters as one matrix. */
 struct tensor *model_weight(struct model *, struct program *, struct param *first, int count);
 #endif

@@ -150,6 +150,16 @@ struct row_range model_row_range(const struct model_options *o, long t, long fro
   return r;
 }
 
+long model_distances(const struct model_options *o, int layer, int later)
+{
+  long most = o->context;
+  if (later)
+    most = o->mask == MASK_FULL ? most : o->mask == MASK_PREFIX ? o->prefix : 0;
+  else if (model_has_window(o, layer))
+    most = o->window;
+  return most < o->context ? most : o->context;
+}
+
 int model_resolve(struct model_options *o, long data_vocab, struct error *e)
 {
   const struct attention *attention = attention_find(o->attention);

@@ -43,6 +43,8 @@ struct row_range {
 };
 /* Of row t of a document that lies at [from, to) of the sequence. */
 struct row_range model_row_range(const struct model_options *, long t, long from, long to);
+/* Number of distances, from 0 on, that the layer's mask allows from a query to earlier keys, or to later ones. */
+long model_distances(const struct model_options *, int layer, int later);
 /* Does the layer have a window? */
 int model_has_window(const struct model_options *, int layer);
 

@@ -83,6 +83,16 @@ struct tensor *model_norm(struct model *m, struct program *program, struct tenso
   return kind == NORM_GAIN_SCALAR ? op_scale(program, x, &gain->value) : x;
 }
 
+double model_gain_at(const struct model *m, const real *values, long j)
+{
+  switch (m->options.norm_gain) {
+  case NORM_GAIN_SCALAR: return (double)values[0];
+  case NORM_GAIN_NONE: return 1;
+  case NORM_GAIN_ZERO_CENTERED: return 1 + (double)values[j];
+  default: return (double)values[j];
+  }
+}
+
 void qk_part_norm(struct program *program, struct qk_part *part, struct tensor *gain, struct tensor *eps)
 {
   if (!part->absorbed) {

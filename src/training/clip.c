@@ -24,6 +24,21 @@ static void scale_moments(struct program *p, const struct moments *x, const int 
                .factor = factor);
 }
 
+static double is_due(const void *every, const struct step_scalars *now)
+{
+  return (now->step + 1) % *(const long *)every == 0;
+}
+
+struct tensor *clip_every(struct stabilizer_context *c, struct program *p, long every)
+{
+  struct tensor *finite = program_guard_of(p), *due = program_temporary(p, 1, 1, "due");
+  program_guard(p, NULL); /* the inputs of a guard are computed in any case */
+  PROGRAM_CALL(p, copy, .y = due, .x = numbers_varying(c->numbers, is_due, &every, sizeof every));
+  if (finite) PROGRAM_CALL(p, multiply, .y = due, .x = finite);
+  program_guard(p, due);
+  return finite;
+}
+
 void clip_record(struct stabilizer_context *c, struct program *p, const struct logit_block *f, int count,
                  struct tensor *scale, int momentum)
 {

@@ -10,4 +10,6 @@
    optimizer's first moments of these rows. */
 void clip_record(struct stabilizer_context *, struct program *, const struct logit_block *, int count,
                  struct tensor *scale, int momentum);
+/* Record: calls from now on run in every `every`-th step only, and if the guard so far (returned) lets them. */
+struct tensor *clip_every(struct stabilizer_context *, struct program *, long every);
 #endif

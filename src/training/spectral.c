@@ -14,7 +14,7 @@ int svd_of_host(struct svd *s, const real *w, long rows, long cols)
   return svd_factors(w, rows, cols, cols, s->u, s->sigma, s->v, NULL);
 }
 
-static real *copy_of(struct device *device, const struct tensor *w)
+real *host_copy(struct device *device, const struct tensor *w)
 {
   REQUIRE(w->ld == w->cols);
   size_t size = (size_t)(w->rows * w->cols);
@@ -31,7 +31,7 @@ static void put_back(struct device *device, struct tensor *w, real *host)
 
 int svd_of(struct svd *s, struct device *device, const struct tensor *w)
 {
-  real *host = copy_of(device, w);
+  real *host = host_copy(device, w);
   int status = svd_of_host(s, host, w->rows, w->cols);
   memory_free(host);
   return status;
@@ -48,7 +48,7 @@ void svd_put_nan(struct device *device, struct tensor *w)
 void exact_polar_factor(struct device *device, struct tensor *x, double scale)
 {
   long size = x->rows * x->cols;
-  real *host = copy_of(device, x);
+  real *host = host_copy(device, x);
   int zero = 1, failed = 0;
   for (long i = 0; i < size; i++) zero &= host[i] == 0;
   if (!zero) failed = polar_factor(host, x->rows, x->cols, x->cols, host, x->cols, NULL);

@@ -39,6 +39,8 @@ void copy_kept(struct model *, struct program *, struct tensor *all, const char 
 void power_iteration_record(struct program *, struct tensor *w, struct tensor *u, struct tensor *v,
                             int iterations, struct tensor *sigma);
 
+/* In a step of the host: a copy of w [rows, cols], to be freed with memory_free. */
+real *host_copy(struct device *, const struct tensor *w);
 /* In a step of the host: one(context, device, i) for every i < count, on the device's threads. */
 void host_each(struct device *, long count, void (*one)(void *context, struct device *, long i),
                void *context);

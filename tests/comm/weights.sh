@@ -87,7 +87,7 @@ on=3 refused 'comm.shard = weights with train.micro_batches = 3' train.batch=3 t
 refused 'comm.shard = weights with device = isolated' device=isolated
 refused 'comm.shard = weights with train.micro_batches = 6' train.batch=6 train.micro_batches=6
 refused 'comm.shard = weights with override.match' override.match=update_rms
-for s in hyperball quack spectral_clip spectral_decay spectral_sphere spectral_tangent stiefel; do
+for s in bound_clip hyperball quack spectral_clip spectral_decay spectral_sphere spectral_tangent stiefel; do
   refused "stabilizers: $s changes whole matrices" stabilizers=$s
 done
 finish

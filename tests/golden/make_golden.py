@@ -90,6 +90,11 @@ CASES = {
     "muon-qk_slow": "preset=muon override.lr=w_[qk]:0.1",
     "muon-qk_decay": "preset=muon override.weight_decay=w_[qk]:10",
     "muon-qk_adam": "preset=muon override.optimizer=w_[qk]:adam",
+    "muon-bound_clip": "preset=muon stabilizers=bound_clip bound_clip.tau=14",
+    "adam-gqa-bound_clip-prefix": "preset=adam stabilizers=bound_clip bound_clip.tau=14 bound_clip.gqa=group_max bound_clip.every=3 "
+                                  "model.bias=1 model.mask=prefix model.prefix=6 model.attention=gqa model.kv_heads=2",
+    "mla-bound_clip-window": "preset=muon stabilizers=bound_clip bound_clip.tau=10 model.mask=window model.window=5 "
+                             "model.norm_gain=zero_centered train.decay_gains=1 " + MLA,
     "muon-spectral_clip": "preset=muon stabilizers=spectral_clip spectral_clip.bound=1.5",
     "muon-spectral_clip-tensor": "preset=muon stabilizers=spectral_clip spectral_clip.bound=1.5 spectral_clip.scope=tensor",
     "muonclip-absolute": "preset=muonclip qk_clip.tau=1.5 qk_clip.maximum=absolute",
@@ -183,6 +188,8 @@ SERIES = {
     "muonclip-before": "preset=muonclip qk_clip.tau=1 qk_clip.when=before model.bias=1",
     "muonclip-mla": "preset=muonclip qk_clip.tau=1.5 " + LATENT,
     "muonclip-probe-layer": "preset=muonclip qk_clip.tau=1.5 qk_clip.statistic=probe qk_clip.scope=layer qk_clip.maximum=absolute",
+    "bound_clip-bias": "preset=adam stabilizers=bound_clip bound_clip.tau=12 model.bias=1 model.mask=full data.packing=none",
+    "bound_clip-mla": "preset=muon stabilizers=bound_clip bound_clip.tau=12 bound_clip.every=2 " + LATENT,
     "quack-gqa": "preset=muon stabilizers=quack quack.tau=0.8 train.schedule=linear data=markov markov.symbols=24 markov.branches=4 "
                  "markov.document=5 " + GQA,
     "quack-mla-no_q_latent": "preset=adam stabilizers=quack model.attention=mla model.kv_rank=10 model.rope_dim=2",

@@ -260,7 +260,7 @@ def largest(w):
 
 # --- a run ------------------------------------------------------------------------------------------------
 
-HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "k_norm", "qk_clip", "max_output_clip", "quack", "spectral_clip",
+HANDLED = {"soft_cap", "hard_cap", "qk_norm", "qk_norm_partial", "k_norm", "qk_clip", "bound_clip", "max_output_clip", "quack", "spectral_clip",
            "spectral_decay", "sigma_reparam", "hyperball", "spectral_sphere", "spectral_tangent", "stiefel",
            "learned_sink", "output_gate", "ssmax", "pointwise", "sigmoid", "softpick", "none"}
 
@@ -319,6 +319,8 @@ class Run:
                 self.spectral_sphere()
             if names and "stiefel" in self.stack:
                 self.to_stiefel()
+            if names and "bound_clip" in self.stack:
+                self.bound_clip(-1, {}, lambda *what: None)
             if names and "hyperball" in self.stack:
                 for l in range(self.L):
                     self.fixed[f"blocks.{l}.hyperball.radius"] = torch.stack([b.norm() for b in self.held("hyperball", l)])
@@ -1171,28 +1173,28 @@ class Run:
                 v.copy_((u @ w) / (u @ w).norm())
                 u.copy_((w @ v) / (w @ v).norm())
 
-    def clip_latent(self, l, gamma):
+    def clip_latent(self, l, gamma, clip):
         """K2, arXiv 2507.20534, Algorithm 1 for MLA, and the naive rules that clip the shared key too."""
-        alpha, rule, a = self.number("qk_clip.alpha"), self.p["qk_clip.mla"], f"blocks.{l}.attn."
+        alpha, rule, a = float(self.p.get(clip + ".alpha", 0.5)), self.p.get(clip + ".mla", "exact"), f"blocks.{l}.attn."
         one = torch.ones(1, dtype=gamma.dtype)
         qr, kr = {"exact": (gamma, one), "kr_layer": (gamma ** alpha, gamma.min()[None] ** (1 - alpha)),
                   "kr_head": (gamma ** alpha, gamma.prod()[None] ** (1 - alpha))}[rule]
         for c, f, rows in (("qc", gamma ** alpha, self.Dh), ("kc", gamma ** (1 - alpha), self.Dh), ("qr", qr, self.Dr),
                            ("kr", kr, self.Dr)):
-            self.scale_rows(a + "w_" + c, f.to(self.dtype).repeat_interleave(rows)[:, None])
+            self.scale_rows(a + "w_" + c, f.to(self.dtype).repeat_interleave(rows)[:, None], clip)
         return gamma
 
-    def scale_rows(self, name, factors):
+    def scale_rows(self, name, factors, clip):
         if name in self.w:
             self.w[name].mul_(factors)
-            if self.p["qk_clip.momentum"] == "scale" and "m" in self.state[name]:
+            if self.p.get(clip + ".momentum") == "scale" and "m" in self.state[name]:
                 self.state[name]["m"].mul_(factors)
 
-    def clip_heads(self, l, gamma, finite):
+    def clip_heads(self, l, gamma, finite, clip="qk_clip"):
         """-> what becomes of the heads' logits. A head that is not finite keeps its queries."""
         if self.mla:
-            return self.clip_latent(l, gamma)
-        alpha, rule, group = self.number("qk_clip.alpha"), self.p["qk_clip.gqa"], self.group
+            return self.clip_latent(l, gamma, clip)
+        alpha, rule, group = float(self.p.get(clip + ".alpha", 0.5)), self.p[clip + ".gqa"], self.group
         least = torch.stack([gamma[group == g].min() for g in range(self.G)])
         if self.G == self.H:
             q, k = gamma ** alpha, gamma ** (1 - alpha)
@@ -1207,8 +1209,8 @@ class Run:
         q = torch.where(finite, q, torch.ones_like(q))
         for c, f in (("q", q), ("k", k)):
             f = f.to(self.dtype).repeat_interleave(self.Dh)
-            self.scale_rows(f"blocks.{l}.attn.w_{c}", f[:, None])
-            self.scale_rows(f"blocks.{l}.attn.b_{c}", f)
+            self.scale_rows(f"blocks.{l}.attn.w_{c}", f[:, None], clip)
+            self.scale_rows(f"blocks.{l}.attn.b_{c}", f, clip)
         logits = {"group_max": least[group], "own_q_min_k": gamma ** alpha * least[group] ** (1 - alpha)}
         factor = gamma if self.G == self.H else torch.where(finite, logits.get(rule, gamma), k[group])
         assert torch.allclose(q * k[group], factor)
@@ -1231,6 +1233,54 @@ class Run:
                 if factors[l][h] < 1:
                     event("clip", l, h, float(factors[l][h]))
         row["qk_clip/gamma"] = torch.stack(factors)
+
+    def turns(self, l, n):
+        """RoPE [n, n] between a query and every key that the mask of layer l allows, each distance once."""
+        t, mask, half = range(self.T), self.p.get("model.mask"), n // 2
+        apart = {j - i for i in t for j in t
+                 if (j <= i or mask == "full" or mask == "prefix" and j < int(self.p["model.prefix"]))
+                 and not (self.has_window(l) and i - j >= int(self.p["model.window"]))}
+        f = self.number("model.rope_base") ** (-torch.arange(half, dtype=torch.float64) / half)
+        a = torch.tensor(sorted(apart), dtype=torch.float64)[:, None] * f
+        c, s = torch.diag_embed(a.cos()), torch.diag_embed(a.sin())
+        return torch.cat([torch.cat([c, -s], 2), torch.cat([s, c], 2)], 1)
+
+    def largest_logits(self, l):
+        """Bounds of |logit| of every head, over all inputs that a norm can give: the norms of whole bilinear forms."""
+        a = f"blocks.{l}.attn."
+
+        def side(weight, rows, gain, at, bias="-"):
+            g = self.gain(a + gain)
+            w = self.w[a + weight].detach().split(rows)[at].double()
+            parts = [w * (1 if g is None else g.detach().double()) * math.sqrt(w.shape[1])]
+            return parts + ([self.w[a + bias].detach().split(rows)[at].double()[:, None]] if a + bias in self.w else [])
+
+        def most(q, k, turns):
+            return sum(float(torch.linalg.matrix_norm(x.T @ turns @ y, 2).max()) for x in q for y in k)
+        out, q, one = [], "q_norm" if self.Rq else "norm", torch.eye(self.Dh, dtype=torch.float64)[None]
+        for h in range(self.H):
+            if not self.mla:
+                out.append(self.Dh ** -0.5 * most(side("w_q", self.Dh, "norm", h, "b_q"), side("w_k", self.Dh, "norm", int(self.group[h]), "b_k"),
+                                                  self.turns(l, self.Dh)))
+                continue
+            out.append((self.Dh + self.Dr) ** -0.5 * (most(side("w_qc", self.Dh, q, h), side("w_kc", self.Dh, "kv_norm", h), one)
+                                                      + most(side("w_qr", self.Dr, q, h), side("w_kr", self.Dr, "norm", 0), self.turns(l, self.Dr))))
+        return torch.tensor(out, dtype=torch.float64)
+
+    def bound_clip(self, step, row, event):
+        """As qk_clip (K2, arXiv 2507.20534, Algorithm 1), where S is the largest logit that the weights could make."""
+        if (step + 1) % int(self.p["bound_clip.every"]):
+            return
+        tau, bounds, factors = self.number("bound_clip.tau"), [], []
+        for l in range(self.L):
+            s = self.largest_logits(l)
+            gamma = torch.where(s > tau, tau / s, torch.ones_like(s))
+            bounds.append(s)
+            factors.append(self.clip_heads(l, gamma, s.isfinite(), "bound_clip"))
+            for h in range(self.H):
+                if factors[l][h] < 1:
+                    event("clip", l, h, float(factors[l][h]))
+        row["bound_clip/gamma"], row["bound_clip/bound"] = torch.stack(factors), torch.stack(bounds)
 
     def max_output_clip(self, outputs, row, event):
         """ "MaxOutput explosion -> clip W_o" (kexue.fm/archives/11126)."""
@@ -1423,6 +1473,8 @@ class Run:
         for s in self.stack:
             if s == "qk_clip" and self.p["qk_clip.when"] == "after":
                 self.qk_clip(tops, row, event)
+            elif s == "bound_clip":
+                self.bound_clip(step, row, event)
             elif s == "max_output_clip":
                 self.max_output_clip(outputs, row, event)
             elif s == "spectral_clip":

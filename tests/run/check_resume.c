@@ -28,7 +28,7 @@ static int tried;
 /* so that everything acts from the first step on */
 #define ACTIVE \
   "qk_clip.tau=0.01 soft_cap.cap=1 hard_cap.cap=1 max_output_clip.tau=0.01 spectral_clip.bound=0.1 " \
-  "quack.tau=0.5 "
+  "quack.tau=0.5 bound_clip.tau=0.1 "
 
 static const char *const variants[] = {"model.attention=gqa model.kv_heads=1",
                                        "model.attention=mla model.q_rank=6 model.kv_rank=6 model.rope_dim=2"};

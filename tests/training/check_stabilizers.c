@@ -1,6 +1,7 @@
 /* check_stabilizers.c - what each stabilizer promises, on logits recomputed here; in float and in double */
 #include <stdio.h>
 #include "../model/model_fixture.h"
+#include "numerics/linalg.h"
 #include "training/spectral.h"
 
 enum { BATCH = 2, CONTEXT = 6, ROWS = BATCH * CONTEXT, HEADS = 4 };
@@ -107,17 +108,23 @@ enum { KINDS = 1 }; /* the others are in float */
 enum { KINDS = sizeof kinds / sizeof *kinds };
 #endif
 
-static struct bench bench_open_on(const char *device, const char *attention, const char *more,
-                                  const char *stack)
+static struct bench bench_open_with(const struct stabilizer *extra, const char *device, const char *attention,
+                                    const char *more, const char *stack)
 {
   char settings[512];
   snprintf(settings, sizeof settings, ONE_LAYER "attention=%s %s%s%s", attention, fixture_wants(attention),
            fixture_bias(attention), more);
-  struct bench b = {.f = fixture_open_on(device, settings, stack, &witness)};
+  struct bench b = {.f = fixture_open_on(device, settings, stack, extra)};
   fixture_shake(b.f, 0.3);
   b.mp = fixture_program(b.f, BATCH, CONTEXT, 0);
   seen.device = b.f->device;
   return b;
+}
+
+static struct bench bench_open_on(const char *device, const char *attention, const char *more,
+                                  const char *stack)
+{
+  return bench_open_with(&witness, device, attention, more, stack);
 }
 
 static struct bench bench_open(const char *attention, const char *more, const char *stack)
@@ -679,6 +686,166 @@ START_TEST(gains_have_their_names_and_shapes)
 }
 END_TEST
 
+/* --- the clip by the bound of logits --------------------------------------------------------------------- */
+
+/* Without the witness: with a stabilizer that could change queries and keys there is no bound. */
+static struct bench bound_open(const char *device, const char *attention, const char *more, const char *stack)
+{
+  return bench_open_with(NULL, device, attention, more, stack);
+}
+
+/* The bounds before the clip of a step, [HEADS]. */
+static const real *clip_by_bound(struct bench *b, long step)
+{
+  fixture_run(b->f, 0, b->f->stack[0]->after_step, &(struct step_scalars){.step = step});
+  return fixture_series(b->f, 0, 1);
+}
+
+/* The clip leaves no bound above tau; logits and bounds of a head shrink by its factor. */
+static void check_bounds(const char *device, const char *attention, const char *mask, const struct rule *rule)
+{
+  struct bench b = bound_open(device, attention, mask, "bound_clip tau=1e6");
+  real bound[HEADS], sorted[HEADS];
+  double factor[HEADS], before[HEADS];
+  char tau[64];
+  program_run(b.mp.program);
+  memcpy(bound, clip_by_bound(&b, 0), sizeof bound);
+  memcpy(sorted, bound, sizeof sorted);
+  qsort(sorted, HEADS, sizeof *sorted, compare);
+  const double middle = ((double)sorted[1] + (double)sorted[2]) / 2;
+  snprintf(tau, sizeof tau, "tau=%.17g", middle);
+  set(&b, tau);
+  set(&b, rule->settings);
+  expected(rule, b.f->model.options.kv_heads == 2, bound, middle, factor);
+  for (int h = 0; h < HEADS; h++) {
+    before[h] = stat(&b, h, 1);
+    ck_assert(before[h] > 0.01 * (double)bound[h] && before[h] < (double)bound[h]);
+  }
+  clip_by_bound(&b, 0);
+  ck_assert_int_ge(clips(&b), 2);
+  for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol(gamma_of(&b, h), factor[h], 10 * REAL_EPS);
+  const real *after = clip_by_bound(&b, 0);
+  program_run(b.mp.program);
+  for (int h = 0; h < HEADS; h++) {
+    ck_assert_double_eq_tol((double)after[h], factor[h] * (double)bound[h], close_to * (double)bound[h]);
+    ck_assert_double_le((double)after[h], middle * (1 + close_to));
+    ck_assert_double_eq_tol(stat(&b, h, 1), factor[h] * before[h], close_to * before[h]);
+  }
+  bench_close(&b);
+}
+
+START_TEST(no_bound_stays_above_tau)
+{
+  static const char *const masks[] = {"", "mask=full", "mask=window window=2",
+                                      "mask=prefix prefix=3 norm_gain=none"};
+  for (const struct attention *const *a = attentions; *a; a++)
+    for (int k = 0; k < KINDS; k++) check_bounds(kinds[k], (*a)->name, masks[_i], &rules[_i]);
+}
+END_TEST
+
+/* Keys and queries of head 0 have one direction, the first token's, so its logit with itself is its bound, and tau
+   after the clip. */
+START_TEST(bound_is_reached)
+{
+  struct bench b = bound_open("reference", "mha", "bias=0 norm_eps=0", "bound_clip tau=1e9");
+  const struct tensor *gain = &model_param(&b.f->model, 0, "attn.norm")->value,
+                      *embed = &b.f->model.embed->value;
+  const long token = (long)draw_below((struct draw){5, STREAM_TEST, 0}, 0, 11);
+  for (int i = 0; i < 2; i++) {
+    struct tensor *w = &model_param(&b.f->model, 0, i ? "attn.w_k" : "attn.w_q")->value;
+    for (long c = 0; c < 4 * 12; c++)
+      fixture_put_at(b.f, w, c,
+                     c < 12 ? 3 * fixture_at(b.f, embed, token * 12 + c) / fixture_at(b.f, gain, c) : 0);
+  }
+  const double bound = (double)clip_by_bound(&b, 0)[0];
+  program_run(b.mp.program);
+  ck_assert_double_eq_tol(stat(&b, 0, 0), bound, close_to * bound);
+  ck_assert_double_gt(bound, 30);
+  set(&b, "tau=20");
+  clip_by_bound(&b, 0);
+  program_run(b.mp.program);
+  ck_assert_double_eq_tol(stat(&b, 0, 0), 20, 20 * close_to);
+  bench_close(&b);
+}
+END_TEST
+
+/* A context of one token has no distance but 0: the bound is that of the plain form, and no more than that of six
+   tokens, which for some heads is larger. */
+START_TEST(bound_without_distance_is_that_of_the_plain_form)
+{
+  struct bench b = bound_open("reference", "mha", "bias=0", "bound_clip tau=1e9"), one = {0};
+  one.f = fixture_open(ONE_LAYER "context=1", "bound_clip tau=1e9", NULL);
+  fixture_shake(one.f, 0.3);
+  real *gain = fixture_copy(one.f, &model_param(&one.f->model, 0, "attn.norm")->value), *w[2];
+  for (int i = 0; i < 2; i++) {
+    w[i] = fixture_copy(one.f, &model_param(&one.f->model, 0, i ? "attn.w_k" : "attn.w_q")->value);
+    for (long c = 0; c < 16 * 12; c++) w[i][c] *= gain[c % 12];
+  }
+  struct spectra *work = spectra_new(4, 12);
+  const real *six = clip_by_bound(&b, 0), *plain = clip_by_bound(&one, 0);
+  int larger = 0;
+  for (int h = 0; h < HEADS; h++) {
+    struct spectrum form;
+    ck_assert_int_eq(spectrum_of_form(work, w[0] + 48 * h, 12, w[1] + 48 * h, 12, 4, 12, &form, NULL),
+                     STATUS_OK);
+    ck_assert_double_eq_tol((double)plain[h], 12 * form.spectral_norm / 2, close_to * (double)plain[h]);
+    ck_assert_double_ge((double)six[h], (double)plain[h] * (1 - close_to));
+    larger += (double)six[h] > 1.001 * (double)plain[h];
+  }
+  ck_assert_int_gt(larger, 0);
+  spectra_free(work);
+  memory_free(gain), memory_free(w[0]), memory_free(w[1]);
+  fixture_close(one.f);
+  bench_close(&b);
+}
+END_TEST
+
+/* Other steps, and heads whose weights are not finite, stay as they are to the bit. */
+START_TEST(bound_clip_acts_when_due_on_finite_heads)
+{
+  struct bench b = bound_open("reference", "gqa", "", "bound_clip tau=1 every=3");
+  real *before = copy_values(&b);
+  for (long step = 0; step < 2; step++) {
+    clip_by_bound(&b, step);
+    ck_assert(same_values(&b, before));
+  }
+  memory_free(before);
+  fixture_put_at(b.f, &model_param(&b.f->model, 0, "attn.w_q")->value, 5, NAN);
+  const real *bound = clip_by_bound(&b, 2);
+  ck_assert(isnan(bound[0]) && gamma_of(&b, 0) == 1);
+  for (int h = 1; h < HEADS; h++) {
+    ck_assert_double_gt((double)bound[h], 1);
+    ck_assert_double_lt(gamma_of(&b, h), 1);
+  }
+  ck_assert_int_eq(clips(&b), HEADS - 1);
+  bench_close(&b);
+}
+END_TEST
+
+START_TEST(bound_clip_clips_initial_weights)
+{
+  struct bench b = {.f = fixture_open(ONE_LAYER, "bound_clip tau=2", NULL)};
+  const real *bound = clip_by_bound(&b, 0);
+  for (int h = 0; h < HEADS; h++) ck_assert_double_eq_tol((double)bound[h], 2, close_to);
+  fixture_close(b.f);
+}
+END_TEST
+
+START_TEST(bound_clip_rejects_what_changes_queries_or_keys)
+{
+  static const char *const others[] = {"qk_norm", "k_norm", "ssmax", "sigma_reparam"};
+  char stack[64], wanted[64];
+  for (int order = 0; order < 2; order++) {
+    struct error e = {0};
+    snprintf(stack, sizeof stack, order ? "bound_clip;%s" : "%s;bound_clip", others[_i]);
+    snprintf(wanted, sizeof wanted, "stabilizers: %s changes queries, keys or weights", others[_i]);
+    ck_assert_ptr_null(fixture_try(ONE_LAYER, stack, NULL, &e));
+    ck_assert_int_eq(e.status, STATUS_USAGE);
+    ck_assert_msg(strstr(e.text, wanted) != NULL, "%s", e.text);
+  }
+}
+END_TEST
+
 /* --- sigmaReparam -------------------------------------------------------------------------------------- */
 
 /* The model is the plain one with every chosen matrix divided by its largest singular value, found apart. */
@@ -789,6 +956,12 @@ int main(void)
   tcase_add_loop_test(c, gains_act_on_their_own_part, 0, 4);
   tcase_add_test(c, l2_logits_are_cosines);
   tcase_add_loop_test(c, gains_have_their_names_and_shapes, 0, 7);
+  tcase_add_loop_test(c, no_bound_stays_above_tau, 0, 4);
+  tcase_add_test(c, bound_is_reached);
+  tcase_add_test(c, bound_without_distance_is_that_of_the_plain_form);
+  tcase_add_test(c, bound_clip_acts_when_due_on_finite_heads);
+  tcase_add_test(c, bound_clip_clips_initial_weights);
+  tcase_add_loop_test(c, bound_clip_rejects_what_changes_queries_or_keys, 0, 4);
   tcase_add_loop_test(c, reparametrised_weights_have_unit_norm, 0, 2 * n);
   tcase_add_test(c, none_is_an_empty_stack);
   tcase_add_test(c, what_is_learned_is_told);

@@ -61,9 +61,7 @@ static double scale_of(struct model *m)
     if (role_is_query(f[i].role)) dim += f[i].rows;
   spec.score.scale = 1 / sqrt((double)dim);
   model_on_score(m, 0, &spec);
-  for (int i = 0; i < m->stabilizer_count; i++)
-    if (m->stabilizer[i]->on_qk || m->stabilizer[i]->on_weight) return NAN;
-  return spec.score.scale;
+  return model_changes_qk(m) ? NAN : spec.score.scale;
 }
 
 static void declare(struct observer *w)
@@ -90,17 +88,6 @@ static void tap(struct observer *w, struct program *p, enum point point, int lay
   if (point == POINT_BEFORE_UPDATE && s->seen) params_copy(all, &all->values, s->seen);
 }
 
-/* Number j of the gain of an RMSNorm, from the parameter's values; see model_norm. */
-static double gain_at(const struct model *m, const real *values, long j)
-{
-  switch (m->options.norm_gain) {
-  case NORM_GAIN_SCALAR: return (double)values[0];
-  case NORM_GAIN_NONE: return 1;
-  case NORM_GAIN_ZERO_CENTERED: return 1 + (double)values[j];
-  default: return (double)values[j];
-  }
-}
-
 /* After an RMSNorm |x| is at most sqrt(D). */
 static int block_reach(const struct observer *w, const struct logit_block *f, int worker, double *out,
                        struct error *e)
@@ -117,7 +104,7 @@ static int block_reach(const struct observer *w, const struct logit_block *f, in
                              .gain = room->gain,
                              .length = sqrt((double)t->cols)};
   struct reach reach;
-  for (long j = 0; j < t->cols; j++) room->gain[j] = gain_at(w->model, gain, j);
+  for (long j = 0; j < t->cols; j++) room->gain[j] = model_gain_at(w->model, gain, j);
   for (long i = 0; i < f->rows; i++) room->bias[i] = bias ? (double)bias[i] : 0;
   int status =
     reach_of(s->room.work[worker], SPECTRA_GRAM, &rows, room->folded, t->cols, room->bias, &reach, e);

@@ -44,17 +44,6 @@ static void declare(struct observer *w)
 
 static void release(struct observer *w) { host_spectra_free(&((struct rotated_forms *)w->state)->room); }
 
-/* Number of distances, from 0 on, that the layer's mask allows from a query to earlier keys, or to later ones. */
-static long distances(const struct model_options *o, int layer, int later)
-{
-  long most = o->context;
-  if (later)
-    most = o->mask == MASK_FULL ? most : o->mask == MASK_PREFIX ? o->prefix : 0;
-  else if (model_has_window(o, layer))
-    most = o->window;
-  return most < o->context ? most : o->context;
-}
-
 static int one(const struct observer *w, long i, int worker, struct error *e)
 {
   const struct rotated_forms *s = w->state;
@@ -68,7 +57,7 @@ static int one(const struct observer *w, long i, int worker, struct error *e)
              *b = in_copy(w, s->rows->weights, wk) + k.row * wk->ld;
   for (int later = 0; later < 2; later++)
     if (largest_of_turned_forms(s->room.work[worker], a, wq->ld, b, wk->ld, q.rows, wq->cols, s->turn[later],
-                                distances(o, layer, later), &norm[later], e))
+                                model_distances(o, layer, later), &norm[later], e))
       return error_prefix(e, "rotated form of a head"), e->status;
   s->rows->row[0].value[i] = (float)(norm[1] > norm[0] ? norm[1] : norm[0]);
   return STATUS_OK;

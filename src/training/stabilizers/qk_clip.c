@@ -227,16 +227,14 @@ static int rows_of(const struct model *m, enum role role, struct logit_block *ou
   return count;
 }
 
-static void clip(struct stabilizer_context *c, struct program *p)
+void qk_clip_record(struct stabilizer_context *c, struct program *p, const struct qk_clip *o,
+                    struct tensor *logit)
 {
-  const struct qk_clip *o = c->options;
   const int heads = (int)c->model->options.heads;
   size_t most = (size_t)(model_blocks(&c->model->options) * heads);
   int *group = program_memory(p, (size_t)heads, sizeof *group);
   for (int h = 0; h < heads; h++) group[h] = group_of(c->model, h);
-  struct qk_clip_factors f =
-    qk_clip_factors(p, c->numbers, o, o->maximum == SIGNED ? c->max_logit : c->max_abs_logit, heads,
-                    group[0] < 0 ? NULL : group);
+  struct qk_clip_factors f = qk_clip_factors(p, c->numbers, o, logit, heads, group[0] < 0 ? NULL : group);
   for (enum role role = ROLE_Q_HEAD; role <= ROLE_K_ROPE_SHARED; role++) {
     struct logit_block *rows_clipped = program_memory(p, most, sizeof *rows_clipped);
     int *head = program_memory(p, most, sizeof *head), count = rows_of(c->model, role, rows_clipped, head);
@@ -247,6 +245,12 @@ static void clip(struct stabilizer_context *c, struct program *p)
     clip_record(c, p, rows_clipped, count, scale, o->momentum == SCALE);
   }
   qk_clip_logit_scale(p, &f, c->series[0]);
+}
+
+static void clip(struct stabilizer_context *c, struct program *p)
+{
+  const struct qk_clip *o = c->options;
+  qk_clip_record(c, p, o, o->maximum == SIGNED ? c->max_logit : c->max_abs_logit);
 }
 
 static void before_update(struct stabilizer_context *c, struct program *p)

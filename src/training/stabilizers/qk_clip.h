@@ -1,7 +1,7 @@
 /* qk_clip.h - the factors of QK-Clip from max logits: recorded by the stabilizer, and for maxlogit/clip.h */
 #ifndef MAXLOGIT_TRAINING_STABILIZERS_QK_CLIP_H
 #define MAXLOGIT_TRAINING_STABILIZERS_QK_CLIP_H
-#include "model/attention.h"
+#include "model/stabilizer.h"
 
 enum { QK_CLIP_HEAD, QK_CLIP_LAYER };                                                 /* scope */
 enum { QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_Q_ONLY, QK_CLIP_COMPENSATED }; /* gqa */
@@ -28,4 +28,7 @@ struct qk_clip_factors qk_clip_factors(struct program *, struct numbers *, const
 struct tensor *qk_clip_factor(struct program *, const struct qk_clip_factors *, enum role);
 /* Record: the factors of the heads' logits, [1, L*H]. */
 void qk_clip_logit_scale(struct program *, const struct qk_clip_factors *, struct tensor *to);
+/* Record: the clip of all weights by S = logit [L*H,1]; the factors of the heads' logits go to the first series. */
+void qk_clip_record(struct stabilizer_context *, struct program *, const struct qk_clip *,
+                    struct tensor *logit);
 #endif

@@ -6,6 +6,7 @@
                    (kexue.fm/archives/11059, the form that does not nest); transposed for tall M */
 #include <math.h>
 #include "numerics/cut.h"
+#include "training/clip.h"
 #include "training/optimizer.h"
 #include "training/spectral.h"
 
@@ -153,22 +154,13 @@ static void record_block(struct program *p, const struct qk_block *b, struct ten
   program_guard(p, due);
 }
 
-static double is_due(const void *every, const struct step_scalars *now)
-{
-  return (now->step + 1) % *(const long *)every == 0;
-}
-
 static void after_step(struct stabilizer_context *c, struct program *p)
 {
   const struct spectral_clip *o = c->options;
   struct clip_state *s = c->state;
-  struct tensor *finite = program_guard_of(p), *due = program_temporary(p, 1, 1, "due");
+  struct tensor *finite = clip_every(c, p, o->every);
   struct tensor *kept = program_temporary(p, 1, s->count, "kept"),
                 *norm = program_temporary(p, 1, s->count, "norms");
-  program_guard(p, NULL);
-  PROGRAM_CALL(p, copy, .y = due, .x = numbers_varying(c->numbers, is_due, &o->every, sizeof o->every));
-  if (finite) PROGRAM_CALL(p, multiply, .y = due, .x = finite);
-  program_guard(p, due);
   PROGRAM_CALL(p, fill, .y = kept, .value = 1);
   if (o->method == BY_MSIGN) {
     struct tensor *numbers[] = {numbers_constant(c->numbers, o->bound),
