@@ -72,7 +72,7 @@ if [ -n "${MAXLOGIT_TEST_LONG:-}" ]; then
   test "$(grep -cE '^[1-4]\. .* few seeds$' "$name.out")" -eq 10 || fail "$name: the verdicts: $(cat "$name.out")"
   KEYS=$few
   try 17-price-of-a-cure '' price.png price.svg
-  test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 7 || fail "$name: the verdicts: $(cat "$name.out")"
+  test "$(grep -cE ': (holds|refuted here|inconclusive)$' "$name.out")" -eq 8 || fail "$name: the verdicts: $(cat "$name.out")"
   try 18-width '' width.png width.svg
   test "$(grep -cE ': (holds|partly|refuted here|inconclusive)$' "$name.out")" -eq 6 || fail "$name: the verdicts: $(cat "$name.out")"
   KEYS='train.steps=40 train.warmup=2 train.batch=4 train.val_batches=1 record.probe_every=1 record.spectra_every=2'

@@ -83,5 +83,5 @@ END {
   e = exp(median(V, pairs("reach", "decay_gains", "none")))
   few = lo == "-"; if (!few) { lo = exp(lo); hi = exp(hi) }
   printf "\n5, decay of gains: reach over that of no cure\n%.3g %s  %s and lower, not below half: %s\n", e, told_interval("%.3g"), v, \
-    few ? "few seeds" : v == "is free" && hi < 1 && lo > 0.5 ? "holds" : v == "costs" || lo > 1 || hi < 0.5 ? "refuted here" : "inconclusive"
+    (few ? "few seeds" : v == "is free" && hi < 1 && lo > 0.5 ? "holds" : v == "costs" || lo > 1 || hi < 0.5 ? "refuted here" : "inconclusive")
 }
