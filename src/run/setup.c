@@ -397,7 +397,7 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   t->engine.shares_device = device != NULL;
   t->plan.config = c;
   t->plan.undrawn = (flags & TRAINER_NO_WEIGHTS) != 0;
-  t->plan.kept = (flags & TRAINER_NO_STEPS) != 0;
+  t->plan.kept = (flags & (TRAINER_NO_STEPS | TRAINER_NO_WEIGHTS)) != 0;
   int status = trainer_build(t, keeps, e);
   if (!status) {
     struct run_facts f;
