@@ -73,7 +73,7 @@ static int init_weights(struct trainer *t, struct error *e)
   if (!status) status = boost_heads(&t->engine.model, t->plan.train->plant, e);
   if (!status && t->ranks.shards)
     status = comm_agree(t->ranks.comm, NULL, e); /* model_begin may gather weights of all ranks */
-  if (!status) model_begin(&t->engine.model);
+  if (!status && !t->plan.kept) model_begin(&t->engine.model);
   return status;
 }
 
@@ -397,6 +397,7 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   t->engine.shares_device = device != NULL;
   t->plan.config = c;
   t->plan.undrawn = (flags & TRAINER_NO_WEIGHTS) != 0;
+  t->plan.kept = (flags & (TRAINER_NO_STEPS | TRAINER_NO_WEIGHTS)) != 0;
   int status = trainer_build(t, keeps, e);
   if (!status) {
     struct run_facts f;

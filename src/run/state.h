@@ -43,6 +43,7 @@ struct trainer_plan {
   const void *schedule_options;
   uint64_t start_content; /* hash of the weights of train.init_from; 0: drawn */
   int undrawn;            /* the weights are not drawn, because no step follows */
+  int kept;               /* stabilizers do not begin, because no step follows */
   char id[16], path[4096];
 };
 

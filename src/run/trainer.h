@@ -8,9 +8,10 @@
 struct trainer;
 
 enum {
-  TRAINER_NO_RECORD = 1, /* record nothing (notebooks, bench, tests) */
-  TRAINER_IN_MEMORY = 2, /* record, without files: trainer_recorder */
-  TRAINER_NO_WEIGHTS = 4 /* draw none: for what follows from the configuration alone, such as its id */
+  TRAINER_NO_RECORD = 1,  /* record nothing (notebooks, bench, tests) */
+  TRAINER_IN_MEMORY = 2,  /* record, without files: trainer_recorder */
+  TRAINER_NO_WEIGHTS = 4, /* draw none: for what follows from the configuration alone, such as its id */
+  TRAINER_NO_STEPS = 8    /* none follows, so stabilizers leave the initial weights as they are */
 };
 
 /* Begin a new run of a finished configuration, which must outlive it. Options that follow from others are filled in

@@ -19,6 +19,13 @@ loss=$(sed -n 's/.*"loss": \([^,]*\),.*/\1/p' "$dir/out" | awk '{ printf "%.6g",
 wanted=$("$program" export "$dir/planted.h5" val_loss | awk 'END { printf "%.6g", $2 }')
 test -n "$loss" && test "$loss" = "$wanted" || fail "eval of planted heads: $loss, the run ended with $wanted"
 
+# weights that are evaluated are not clipped: neither by a clip that was not due at the end, nor for a longer context
+small_run unclipped stabilizers=bound_clip bound_clip.tau=1e-2 bound_clip.every=1000
+for tau in 1e-2 1e9; do
+  "$program" eval --context=1x,2x "$dir/unclipped.h5" bound_clip.tau=$tau > "$dir/$tau" || fail "eval under bound_clip.tau=$tau"
+done
+cmp -s "$dir/1e-2" "$dir/1e9" || fail "eval clips weights: $(cat "$dir/1e-2" "$dir/1e9")"
+
 # every number of eval: by position and summed up, at its own context and at half of it
 "$program" eval --context=1x,0.5x "$dir/from.h5" > "$dir/summary" 2> "$dir/err" || fail "eval: $(cat "$dir/err")"
 "$program" eval --positions --context=1x,0.5x "$dir/from.h5" > "$dir/positions" || fail "eval --positions"

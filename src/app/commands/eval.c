@@ -138,8 +138,9 @@ static int evaluate(const struct options *a, struct eval_result *r, struct error
 {
   struct config *c = NULL;
   struct trainer *t = NULL;
+  const unsigned flags = TRAINER_NO_RECORD | (a->continue_ ? 0 : TRAINER_NO_STEPS);
   int status = configure(a, r->multiple, &c, e);
-  if (!status && trainer_init(&t, c, TRAINER_NO_RECORD, e)) {
+  if (!status && trainer_init(&t, c, flags, e)) {
     status = without_key(e);
     if (!strncmp(e->text, "data", 4))
       error_prefix(e, "%s", a->request.words.word[0]); /* its text was given from another folder */
