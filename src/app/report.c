@@ -48,7 +48,8 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
                            .began = clock_seconds(),
                            .floor = trainer_loss_floor(t),
                            .heads = m->heads,
-                           .has_clip = strstr(top->stabilizers, "qk_clip") != NULL};
+                           .has_clip =
+                             strstr(top->stabilizers, "qk_clip") || strstr(top->stabilizers, "bound_clip")};
   w->status.loss = w->status.val_loss = NAN; /* none yet */
   w->ranks = trainer_ranks(t, NULL);
   w->part = trainer_part(t, 0);

@@ -31,7 +31,8 @@ static const struct option_row rows[] = {
 enum { GAMMA, BOUND };
 static const struct series emits[] = {
   {"bound_clip/gamma", PER_HEAD, AXIS_STEP, "1", "factor of the clip by the bound",
-   "factor by which the clip scaled the head's logits after this step's update; 1 where it did not",
+   "factor by which the clip scaled the head's logits after this step's update; 1 where it did not, NaN "
+   "between clips",
    EVENT_CLIP},
   {"bound_clip/bound", PER_HEAD, AXIS_STEP, "nat", "bound of logits by the weights",
    "largest |logit| that the head's weights could make of any input, after this step's update and before its "
