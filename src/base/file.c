@@ -526,12 +526,25 @@ int file_open_plain(const char *path, struct error *e)
   return open_to_read(AT_FDCWD, path, O_NOFOLLOW, path, e);
 }
 
+/* A sparse file may state any size. A reader keeps the bytes and at least as much beside them, and the machine ends a
+   process that takes more memory than there is. */
+static int fits_memory(off_t size)
+{
+  enum { SMALL = 64 << 20 }; /* the limits are not read for every file */
+  return size <= SMALL || (double)size < memory_there_is() / 3;
+}
+
 /* Read everything from fd and close it. */
 static int read_whole(int fd, const char *path, char **text, size_t *length, struct error *e)
 {
   if (fd < 0) return STATUS_USAGE;
   struct stat info = {0};
   size_t room = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 2 : 65536, used = 0;
+  if (!fits_memory(info.st_size)) {
+    close(fd);
+    return error_set(e, STATUS_FAIL, "cannot read %s: its %.1f GiB do not fit into memory", path,
+                     (double)info.st_size / 0x1p30);
+  }
   char *data = memory_new(room, 1);
   ssize_t n;
   while ((n = read(fd, data + used, room - used - 1)) != 0) {
@@ -587,6 +600,10 @@ char *file_read_end(const char *path, size_t most, size_t *length)
   char *data = NULL;
   if (fd >= 0 && fstat(fd, &info) == 0) {
     size_t size = (size_t)info.st_size < most ? (size_t)info.st_size : most, used = 0;
+    if (!fits_memory((off_t)size)) {
+      close(fd);
+      return NULL;
+    }
     data = memory_new(size + 1, 1);
     for (ssize_t n = 1; used < size && n > 0; used += n > 0 ? (size_t)n : 0)
       n = pread(fd, data + used, size - used, info.st_size - (off_t)(size - used));

@@ -54,7 +54,8 @@ void file_keep_private(const char *path);
 int file_open(const char *path, struct error *);
 /* The same for a file with a predictable name: never follows a symbolic link. */
 int file_open_plain(const char *path, struct error *);
-int file_read(const char *path, char **text, size_t *length, struct error *); /* NUL added */
+/* NUL added. A file of more than a third of the memory is refused. */
+int file_read(const char *path, char **text, size_t *length, struct error *);
 /* The same for a file with a predictable name: rejects a link. Sets errno on failure. */
 int file_read_real(const char *path, char **text, size_t *length, struct error *);
 

@@ -480,6 +480,17 @@ START_TEST(commands_end_on_them)
 }
 END_TEST
 
+/* It takes no room on the disk, and more memory than there is. */
+START_TEST(commands_end_on_a_sparse_file)
+{
+  make_honest("bad.h5");
+  if (truncate("bad.h5", (off_t)1 << 40)) return; /* a file system without such files */
+  call_commands(1);
+  ck_assert_int_eq(run_program("run --dry-run data=bytes data.path=bad.h5"), 2);
+  ck_assert_int_eq(system("grep -q 'bad.h5.*do not fit into memory' err"), 0);
+}
+END_TEST
+
 START_TEST(commands_end_on_a_step_beyond_all)
 {
   change_head("last_step", "9e18");
@@ -806,6 +817,7 @@ int main(void)
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);
+  tcase_add_test(t, commands_end_on_a_sparse_file);
   tcase_add_test(t, commands_end_on_a_step_beyond_all);
   tcase_add_loop_test(t, tensors_of_another_shape_are_refused, 0, 3);
   tcase_add_test(t, head_of_negative_length);
