@@ -52,6 +52,7 @@ summary() {
         else printf "try next\n  maxlogit plot %s\n  maxlogit show %s\n%s  maxlogit help\n", file, file, (peak > 30 ? "  maxlogit run preset=muonclip qk_clip.tau=30\n" : "")
       }'
 }
+after() { printf '%s\nmaxlogit: goes on after step %s of %s' "$ours" "$1" "$2"; }
 # told NAME HOW STEPS DESCRIPTION
 told() {
   summary "$2" "$1.h5" "$3" > want
@@ -119,7 +120,7 @@ newest() { echo "$1" | tr ' ' '\n' | tail -n 2 | tr '\n' ' ' | sed 's/ $//'; }
 events() { echo "$1" | sed 's/[0-9][0-9]*/checkpoint:&/g'; }
 all=$(points 5 -1 "$done")
 told s stopped "$done" "$ours"; left s stopped "$done" "$(events "$all")" "$(newest "$all")"
-go 0 resume s.h5; told s finished 20 "$ours"
+go 0 resume s.h5; told s finished 20 "$(after "$done" 20)"
 left s finished 20 "$(events "$all" | sed "s/checkpoint:$done\$/resume:$done/") $(events "$(points 5 "$done" 20)")" '15 20'
 
 # killed before the first checkpoint, and after it
@@ -133,6 +134,7 @@ for k in 9 21 36; do
   begins=$ours
   test "$last" || test "$steps" = 0 || begins="maxlogit: warning: k$k.h5: no checkpoint is left of its $steps steps; it begins anew from step 0
 $ours"
+  test "${last:-0}" = 0 || begins=$(after "$last" 20)
   go 0 resume k$k.h5; told k$k finished 20 "$begins"
   before=$(points 5 0 "${last:-0}" | sed "s/ *\<${last:-0}\$//")
   left k$k finished 20 "$(test -z "$before" || echo "$(events "$before") ")resume:${last:-0} $(events "$(points 5 "${last:-0}" 20)")" '15 20'
@@ -143,7 +145,7 @@ done
 # over; longer; shorter; a schedule that knows its end
 go 0 resume a.h5; says 'resume of what is over' 'maxlogit: a.h5: nothing to do, this run is finished after 7 steps'
 go 0 resume b.h5; says 'resume of a step' 'maxlogit: b.h5: nothing to do, this run is finished after 1 step'
-go 0 resume a.h5 train.steps=10; told a finished 10 "$ours"; left a finished 10 'resume:7 checkpoint:10' '7 10'
+go 0 resume a.h5 train.steps=10; told a finished 10 "$(after 7 10)"; left a finished 10 'resume:7 checkpoint:10' '7 10'
 rows a val_loss '0 3 6 9 10'
 go 2 resume a.h5 train.steps=9; says shorter 'maxlogit: train.steps = 9 is less than the run'"'"'s 10'
 go 2 resume a.h5 train.batch=4
