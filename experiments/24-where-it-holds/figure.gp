@@ -8,13 +8,14 @@ load style
 array hue[2] = [0xD55E00, 0x0072B2]
 array name[2] = ["Adam", "Muon"]
 set multiplot
-set label 100 "{/:Bold Exponents of growth under Adam and Muon, one thing changed at a time}" at screen 0.03,0.94 font ",17" tc rgb ink
-set label 101 "Copy task, 2 layers, 4 heads, width 64, constant rate, no decay of matrices. Bands, bars: lowest to highest of six seeds." \
+set label 100 "{/:Bold Decay of gains stops the growth; six layers close the gap between Adam and Muon}" at screen 0.03,0.94 font ",16.5" tc rgb ink
+set label 101 "Copy task, 2 layers, 4 heads, width 64, constant rate, no decay of matrices. One thing changed per row. Bands, bars: lowest to highest seed." \
     at screen 0.03,0.875 font ",10.5" tc rgb soft
 set tmargin at screen 0.77; set bmargin at screen 0.15
 set lmargin at screen 0.07; set rmargin at screen 0.45
 set label 1 "50 000 steps, largest max logit  [nat]" at graph 0,1.05 font ",13" tc rgb ink
-set logscale xy; set xlabel "training step"
+stats curves index 0 using 1 nooutput
+set logscale xy; set xrange [STATS_max / 200 : STATS_max]; set xlabel "training step"
 set xtics (300, 1000, 3000, 10000, 30000); set ytics (3, 10, 30, 100, 300, 1000, 3000, 10000)
 set key at graph 0.03,0.98 left top Left reverse samplen 2 spacing 1.1 font ",11"
 plot for [i=1:2] curves index i-1 using 1:3:4 with filledcurves fc rgb hue[i] + 0xDD000000 notitle, \
