@@ -50,7 +50,8 @@ static double loss_moved(const struct fixture *f, struct model_program *mp, stru
 
 /* The derivative along a random direction of one tensor against a five-point difference of step h, whose
    rounding is a few eps * loss / h. The step is so small that, for these numbers, no score moves across the
-   kink of the hard cap, nor across the step of softpick, whose weight of a single key goes from 0 to 1 at the score 0. */
+   kink of the hard cap, nor across the step of softpick: its weight of a single key goes from 0 to 1 at the score
+   0. */
 static void check_direction(const struct fixture *f, struct model_program *mp, struct param *p,
                             const char *what)
 {
