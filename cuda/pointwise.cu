@@ -77,7 +77,7 @@ struct pointwise {
     for (long c = 0; c < value_dim; c++) sum += (double)a[c] * (double)b[c];
     return (float)sum;
   }
-  /* What comes back to a weight with n w = w; softpick: to its numerator */
+  /* The gradient of a weight with n w = w; softpick: of its numerator */
   __device__ float back(long n, long h, long row, float w, float mean) const
   {
     const float direct = through(n, h, row);

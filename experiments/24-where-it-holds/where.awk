@@ -10,7 +10,7 @@ function of_arm(r, o, c,   i, v) {
   for (i = 1; i <= n[r, o]; i++) v[i] = x[r, o, seed[r, o, i], c]
   return median(v, n[r, o])
 }
-# The median over pairs of equal seed of what B's exponent is above A's; kind: the predicted sign. Nothing where an arm has no runs.
+# The median over pairs of equal seed of B's exponent less A's; kind: the predicted sign. Nothing where an arm has no runs.
 function predict(number, what, r, o, from, against, d, kind,   i, k, v, s, m, told) {
   for (i = 1; i <= n[r, o]; i++) {
     s = seed[r, o, i]

@@ -158,7 +158,7 @@ void table_keep_steps(struct table *t, long n, double first, double last)
 {
   long kept = 0;
   for (long r = 0; r < t->rows; r++) {
-    if (t->step[r] < first || t->step[r] > last || fmod(t->step[r], (double)n) != 0) continue;
+    if (t->step[r] < first || t->step[r] > last || (n && fmod(t->step[r], (double)n) != 0)) continue;
     t->step[kept] = t->step[r];
     memmove(row_of(t, kept), row_of(t, r), (size_t)t->columns * sizeof *t->value);
     kept++;

@@ -38,7 +38,7 @@ int table_keep(struct table *, const char *pattern);
 /* Replace all columns by one: the largest of each row, or the mean. A NaN stays NaN. */
 void table_reduce_max(struct table *, const char *name);
 void table_reduce_mean(struct table *, const char *name);
-/* Keep rows whose step is a multiple of n, from step `first` to step `last`. */
+/* Keep rows from step `first` to step `last`, of these the multiples of n (0: all). */
 void table_keep_steps(struct table *, long n, double first, double last);
 /* At most 2 rows for each of `bins` equal intervals of the step, and the first and last rows as they
    are. An extreme keeps its order in time; the two rows stand at the bin's first and last step.

@@ -65,14 +65,14 @@ static int has_part(const char *stack, const char *name)
   return at && (at == stack || at[-1] == '+');
 }
 
-static int has_clip(const char *stack) { return has_part(stack, "qk_clip") || has_part(stack, "bound_clip"); }
+int stack_has_clip(const char *stack) { return has_part(stack, "qk_clip") || has_part(stack, "bound_clip"); }
 
 /* The step of the first max logit above the level, in a run without a clip, which holds them near its threshold. */
 static void see_explosion(struct post_mortem *p, const struct looking *l)
 {
   const struct run_series *s = &l->logit;
   const char *stack = run_parameter(l->run->file, "stabilizers");
-  if (p->clips && stack && has_clip(stack)) return;
+  if (p->clips && stack && stack_has_clip(stack)) return;
   for (long i = 0; i < s->rows * s->width && !p->exploded; i++)
     if (s->value[i] > POST_MORTEM_EXPLODED) p->exploded = 1, p->step = s->step[i / s->width];
 }
@@ -228,7 +228,7 @@ static void find_hints(struct post_mortem *p, const struct run *run)
     buffer_add(&b, "%s train.lr=%.4g", again, lr / 3);
     add_hint(p, &b);
   }
-  if (p->peak > 30 && stack && !has_clip(stack)) {
+  if (p->peak > 30 && stack && !stack_has_clip(stack)) {
     buffer_add(&b, "%s stabilizers=%s%sqk_clip qk_clip.tau=30", again, strcmp(stack, "none") ? stack : "",
                strcmp(stack, "none") ? "+" : "");
     add_hint(p, &b);

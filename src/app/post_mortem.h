@@ -34,6 +34,8 @@ struct post_mortem {
 };
 
 /* For post_mortem_free where the status is STATUS_OK. */
+/* Does the value of `stabilizers` name a clip that holds max logits near a threshold? */
+int stack_has_clip(const char *stack);
 int post_mortem_of(struct post_mortem *, const struct run *, struct error *);
 void post_mortem_free(struct post_mortem *);
 void post_mortem_print(const struct post_mortem *, const struct run *);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/post_mortem.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/markup.h"
@@ -48,8 +49,7 @@ static void begin(struct run_report *w, struct trainer *t, int quiet)
                            .began = clock_seconds(),
                            .floor = trainer_loss_floor(t),
                            .heads = m->heads,
-                           .has_clip =
-                             strstr(top->stabilizers, "qk_clip") || strstr(top->stabilizers, "bound_clip")};
+                           .has_clip = stack_has_clip(top->stabilizers)};
   w->status.loss = w->status.val_loss = NAN; /* none yet */
   w->ranks = trainer_ranks(t, NULL);
   w->part = trainer_part(t, 0);

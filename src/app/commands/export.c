@@ -172,7 +172,7 @@ static int read_table(const struct options *r, const struct run *run, struct tab
     }
   }
   run_rest(run->file);
-  table_keep_steps(table, r->every ? r->every : 1, r->first, r->end);
+  if (r->every || r->steps) table_keep_steps(table, r->every, r->first, r->end);
   return STATUS_OK;
 }
 

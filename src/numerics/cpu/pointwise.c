@@ -118,7 +118,7 @@ INLINE ivec inside(long j, long first, long end)
   return (lane >= (int32_t)first) & (lane < (int32_t)end);
 }
 
-/* softpick: the share of a row whose scores lie in h->w, still to be capped like that. m >= 0 keeps e^-m finite where
+/* softpick: the share of a row with its scores in h->w, still to be capped like that. m >= 0 keeps e^-m finite where
    all scores are negative. */
 static void share_picks(struct pointwise_head *h, long first, long end, long cap)
 {

@@ -15,8 +15,6 @@
 #include "training/spectral.h"
 #include "training/stabilizers/qk_clip.h"
 
-static const char *const gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "compensated", NULL};
-
 struct bound_clip {
   double tau;
   long gqa, every;
@@ -25,7 +23,7 @@ struct bound_clip {
 static const struct option_row rows[] = {
   REAL_ROW(struct bound_clip, tau, "100", 1e-6, 1e30, "nat",
            "clip heads whose bound of the logits exceeds this", OPTION_THRESHOLD),
-  CHOICE_ROW(struct bound_clip, gqa, "q_only", gqa_rules, "as qk_clip.gqa", 0),
+  CHOICE_ROW(struct bound_clip, gqa, "q_only", qk_clip_gqa_rules, "as qk_clip.gqa", 0),
   INT_ROW(struct bound_clip, every, "1", 1, 1e9, "steps", "steps between clips", 0), END_ROW};
 
 enum { GAMMA, BOUND };
@@ -89,6 +87,7 @@ static double largest_form(const struct bound_job *job, struct spectra *work, co
   double most = 0, norm;
   for (int later = 0; later < 1 + turned; later++) {
     const long count = turned ? model_distances(&job->context->model->options, layer, later) : 1;
+    if (!count) continue; /* the mask allows no later keys */
     if (largest_of_turned_forms(work, q, s->cols, k, s->cols, height, s->cols, s->turn[later], count, &norm,
                                 NULL) ||
         isnan(norm))

@@ -30,7 +30,7 @@
 #include "training/clip.h"
 
 static const char *const scopes[] = {"head", "layer", NULL};
-static const char *const gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "compensated", NULL};
+const char *const qk_clip_gqa_rules[] = {"group_max", "own_q_min_k", "q_only", "compensated", NULL};
 static const char *const mla_rules[] = {"exact", "kr_layer", "kr_head", NULL};
 
 enum { SIGNED, ABSOLUTE };
@@ -51,7 +51,7 @@ static const struct option_row rows[] = {
   REAL_ROW(struct qk_clip, alpha, "0.5", 0, 1, "1", "exponent of w_q's share; w_k takes the rest", 0),
   CHOICE_ROW(struct qk_clip, maximum, "signed", maxima, "max of the logits, or of their absolute values", 0),
   CHOICE_ROW(struct qk_clip, scope, "head", scopes, "one factor per head, or per layer", 0),
-  CHOICE_ROW(struct qk_clip, gqa, "q_only", gqa_rules,
+  CHOICE_ROW(struct qk_clip, gqa, "q_only", qk_clip_gqa_rules,
              "how the factor is split between queries and shared keys", 0),
   CHOICE_ROW(struct qk_clip, mla, "exact", mla_rules, "treatment of the rotary key that all heads share", 0),
   CHOICE_ROW(struct qk_clip, when, "after", times, "clip after or before the optimizer's update", 0),

@@ -5,7 +5,8 @@
 
 enum { QK_CLIP_HEAD, QK_CLIP_LAYER };                                                 /* scope */
 enum { QK_CLIP_GROUP_MAX, QK_CLIP_OWN_Q_MIN_K, QK_CLIP_Q_ONLY, QK_CLIP_COMPENSATED }; /* gqa */
-enum { QK_CLIP_EXACT, QK_CLIP_KR_LAYER, QK_CLIP_KR_HEAD };                            /* mla */
+extern const char *const qk_clip_gqa_rules[];              /* by the enum above, NULL-terminated */
+enum { QK_CLIP_EXACT, QK_CLIP_KR_LAYER, QK_CLIP_KR_HEAD }; /* mla */
 
 struct qk_clip {
   double tau, alpha;
