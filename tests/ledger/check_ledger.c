@@ -953,10 +953,12 @@ END_TEST
 #define TINY \
   "preset = adam\nmodel.layers = 1\nmodel.width = 8\nmodel.heads = 2\nmodel.context = 8\ntrain.batch = 2\n" \
   "train.steps = 8\ntrain.warmup = 0\ndevice.threads = 1\n"
-#define CLAIM(matter, ...) \
+#define CLAIM_OF(text, matter, ...) \
   { \
-    &(const struct claim){.regime = TINY, .matters = matter, __VA_ARGS__}, "0-test" \
+    &(const struct claim){.regime = (text), .matters = matter, __VA_ARGS__}, "0-test" \
   }
+/* Most series would cost more than the steps. */
+#define CLAIM(...) CLAIM_OF(TINY "record.spectra_every = 0\nrecord.observe = loss\n", __VA_ARGS__)
 /* A comparison of learning rates: A has 0.01. */
 #define RATES(b) .arm = {{.name = "A"}, {.name = "B", .set = "train.lr=" #b}}
 static const struct claim_row made_rows[] = {
@@ -976,8 +978,9 @@ static const struct claim_row made_rows[] = {
   CLAIM(0.2, .id = "first-diverges", .arm = {{.name = "A", .set = "train.lr=1e30"}, {.name = "B"}},
         .metric = "loss"),
   CLAIM(0.2, .id = "second-diverges", RATES(1e30), .metric = "loss"),
-  CLAIM(0.2, .id = "once", RATES(0.003),
-        .metric = "update/frobenius_norm@*w_q:0-0:mean"), /* but one update is seen */
+  CLAIM_OF(TINY, 0.2, .id = "once",
+           .arm = {{.name = "A", .set = "train.lr=0.011"}, {.name = "B", .set = "train.lr=0.0031"}},
+           .metric = "update/frobenius_norm@*w_q:0-0:mean"), /* but one update is seen */
   CLAIM(1, .id = "times", RATES(0.003), .metric = "loss:all:above=4.9"),
   CLAIM(1, .id = "not-finite", RATES(0.003), .metric = "attn/max_logit:0-0:slope"),
   CLAIM(1.5, .id = "not-above-zero", RATES(0.003), .metric = "attn/max_logit:all:min",
@@ -1235,8 +1238,10 @@ END_TEST
 #define TUNED .equal = EQUAL_TUNED, .arm = {{.name = "A"}, {.name = "B", .set = "adam.beta2=0.94"}}
 /* The rates themselves are compared: an effect is the ratio of the optima, and its interval is their uncertainty. */
 static const struct claim_row tuned_rows[] = {
-  CLAIM(1.0001, .id = "open", TUNED, .metric = "lr", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
-  CLAIM(9, .id = "stands", TUNED, .metric = "lr", .contrast = CONTRAST_RATIO, .prediction = PREDICT_SAME),
+  CLAIM_OF(TINY, 1.0001, .id = "open", TUNED, .metric = "lr", .contrast = CONTRAST_RATIO,
+           .prediction = PREDICT_SAME),
+  CLAIM_OF(TINY, 9, .id = "stands", TUNED, .metric = "lr", .contrast = CONTRAST_RATIO,
+           .prediction = PREDICT_SAME),
   {0}};
 
 static double rate_of(const struct entry_arm *arm)

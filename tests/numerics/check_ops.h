@@ -9,6 +9,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef MAXLOGIT_DOUBLE
@@ -86,7 +87,6 @@ struct tensor *integers(struct made *m, long n, long limit);
 struct tensor *number(struct made *m, int there, double value); /* a NUMBER, or none */
 struct tensor *positive(struct made *m, struct tensor *t);
 void now_read(struct tensor *t);
-double normal(const struct made *m, long i);
 long below(const struct made *m, long i, long n);
 long stride(const struct made *m, long cols);
 struct guarded *new_item(struct made *m, enum tensor_type type, long rows, long cols, long ld);
@@ -98,6 +98,9 @@ extern const long sizes[SIZES][2];
 /* rows, heads, Da, Db */
 enum { JOINS = 5 };
 extern const long joins[JOINS][4];
+
+/* check-long: every combination. */
+static inline int ops_long(void) { return getenv("MAXLOGIT_TEST_LONG") != NULL; }
 
 /* --- for tests by identity: over _i = 0 ... HOSTS - 1 --- */
 

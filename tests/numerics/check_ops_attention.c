@@ -1,7 +1,6 @@
 /* check_ops_attention.c - operations of ops.def in attention.c, pointwise.c and cures.c: attention with and without a
    softmax, and what cures add to it */
 #include "check_ops.h"
-#include <stdlib.h>
 
 /* Row n of a sequence of `length` sees from its document's begin: documents of `document` rows, 0: one. */
 static struct tensor *starts(struct made *m, long rows, long length, long document)
@@ -225,8 +224,9 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
 
 static const long kinds[3] = {POINTWISE_SQUARE, POINTWISE_SIGMOID, POINTWISE_SOFTPICK};
 
-/* All kinds of each shape; in `make check` they take turns. */
-static int shape_of(int i) { return getenv("MAXLOGIT_TEST_LONG") ? i / 3 : i; }
+/* All kinds of each shape; in `make check` they take turns, every `each` shapes. */
+static int shape_of(int i) { return ops_long() ? i / 3 : i; }
+static long kind_of(int i, int each) { return kinds[(ops_long() ? i : i / each) % 3]; }
 
 static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 {
@@ -240,7 +240,7 @@ static int make_pointwise_forward(struct made *m, int i, union op_args *args)
                                                             .v = f->v,
                                                             .start = f->start,
                                                             .end = f->end,
-                                                            .kind = kinds[i % 3],
+                                                            .kind = kind_of(i, 1),
                                                             .score = f->score};
   return 1;
 }
@@ -265,7 +265,7 @@ static int make_pointwise_backward(struct made *m, int i, union op_args *args)
                                                               .v = f->v,
                                                               .start = f->start,
                                                               .end = f->end,
-                                                              .kind = kinds[i % 3],
+                                                              .kind = kind_of(i, 1),
                                                               .score = f->score};
   return 1;
 }
@@ -273,7 +273,7 @@ static int make_pointwise_backward(struct made *m, int i, union op_args *args)
 static int make_pointwise_cached(struct made *m, int i, union op_args *args)
 {
   union op_args soft;
-  if (!make_attention_cached(m, i / 3, &soft)) return 0;
+  if (!make_attention_cached(m, shape_of(i), &soft)) return 0;
   const struct attention_cached_args *c = &soft.attention_cached;
   args->pointwise_cached = (struct pointwise_cached_args){.o = c->o,
                                                           .stats = c->stats,
@@ -287,7 +287,7 @@ static int make_pointwise_cached(struct made *m, int i, union op_args *args)
                                                           .slot = c->slot,
                                                           .start = c->start,
                                                           .scaled = c->scaled,
-                                                          .kind = kinds[i % 3],
+                                                          .kind = kind_of(i, 6),
                                                           .score = c->score};
   return 1;
 }

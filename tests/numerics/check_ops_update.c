@@ -93,7 +93,7 @@ START_TEST(rows_of_one_moment)
   const double wanted[] = {3 / root, -4 / root, 0, 0, 3 / root, 4 / root, NAN, NAN};
   struct device *device = host_device(_i);
   struct tensor *x = row(device, 8, values), *v = row(device, 4, old);
-  struct tensor *b2 = row(device, 1, &(double){0}), *eps = row(device, 1, &(double){1e-8});
+  struct tensor *b2 = row(device, 1, &(double){0}), *eps = row(device, 1, &(double){1e-30});
   struct tensor rows = tensor_of(x->data, 4, 2), moments = tensor_of(v->data, 4, 1);
   op_run(device, OP_row_moment,
          &(union op_args){.row_moment = {.x = &rows, .v = &moments, .b2 = b2, .eps = eps}});

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include "../kinds.h"
 
 enum { BATCH = 2, LENGTH = 5, N = BATCH * LENGTH, VOCAB = 7, MAX_PARAMS = 16 };
 
@@ -556,9 +557,6 @@ START_TEST(a_column_copied_into_a_row_is_a_bug)
 END_TEST
 
 /* --- guards, host steps, memory from outside --------------------------------------------------------------- */
-
-static const char *const kinds[] = {"reference", "cpu", "isolated"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct device *open_kind(int i)
 {

@@ -1,5 +1,6 @@
 /* What is recorded by name only, each against the same number made of other numbers */
 #include <stdio.h>
+#include "../kinds.h"
 #include "../model/model_fixture.h"
 #include "numerics/linalg.h"
 #include "observe/observable.h"
@@ -131,14 +132,13 @@ static int weights_of(const struct spy *s, const real *q, const real *k, int n, 
 
 static const char *const shapes[] = {"attention=mha", "attention=gqa kv_heads=2",
                                      "attention=mla q_rank=10 kv_rank=8 rope_dim=4 value_dim=6"};
-static const char *const devices[] = {"reference", "cpu", "isolated"};
 
 static struct fixture *watched_with(int kind, int shape, const char *stack)
 {
   char settings[160];
   snprintf(settings, sizeof settings, "layers=2 width=16 heads=4 context=%d vocab=20 %s", CONTEXT,
            shapes[shape]);
-  struct fixture *f = fixture_open_on(devices[kind], settings, stack, NULL);
+  struct fixture *f = fixture_open_on(kinds[kind], settings, stack, NULL);
   fixture_shake(f, 0.3);
   return f;
 }
@@ -362,7 +362,7 @@ START_TEST(momentum_has_the_spectrum_that_newton_schulz_takes)
   const double expected[2][4] = {{1e-5, 3.5e-5, (5e-3 + 2e-3) / 2, (0.2 + 0.5) / 2},
                                  {1e-4, 1e-4, (0.3 + 0.002) / 2, 1}};
   struct fixture *f =
-    fixture_open_on(devices[_i / 2], "layers=2 width=16 heads=4 context=12 vocab=20", "", NULL);
+    fixture_open_on(kinds[_i / 2], "layers=2 width=16 heads=4 context=12 vocab=20", "", NULL);
   struct error e = {0};
   struct muon_with with = {apart ? "qk" : "none", {0}};
   struct updates *u = updates_new(&f->model, "muon", &(struct override_options){"", "", "", 0, 0},
@@ -661,10 +661,10 @@ int main(void)
   Suite *s = suite_create("observables");
   TCase *c = tcase_create("observables");
   tcase_set_timeout(c, 60);
-  tcase_add_loop_test(c, sink_is_the_weight_of_the_first_position, 0, 3);
-  tcase_add_loop_test(c, outliers_are_moments_of_what_flows, 0, 3);
+  tcase_add_loop_test(c, sink_is_the_weight_of_the_first_position, 0, KINDS);
+  tcase_add_loop_test(c, outliers_are_moments_of_what_flows, 0, KINDS);
   tcase_add_loop_test(c, drive_is_the_derivative_of_the_leading_value, 0, 2);
-  tcase_add_loop_test(c, momentum_has_the_spectrum_that_newton_schulz_takes, 0, 6);
+  tcase_add_loop_test(c, momentum_has_the_spectrum_that_newton_schulz_takes, 0, 2 * KINDS);
   tcase_add_test(c, momentum_is_recorded_where_there_is_one);
   tcase_add_loop_test(c, rotated_norm_is_the_largest_of_all_pairs, 0, 2);
   tcase_add_test(c, no_logit_exceeds_the_rotated_norm);

@@ -681,7 +681,7 @@ struct saved {
 static void save(struct saved *s, struct recorder *r, long step)
 {
   struct error e = {0};
-  ck_assert_msg(!(step % 2 ? recorder_append(r, 1, &e) : recorder_keep(r, step, 1.5, &e)), "%s", e.text);
+  ck_assert_msg(!(step % 2 ? recorder_append(r, 1, &e) : recorder_keep(r, step, 1.5, 0, &e)), "%s", e.text);
   *s = (struct saved){{step, s->step[0]}};
 }
 
@@ -1347,7 +1347,7 @@ START_TEST(snapshots_come_at_growing_intervals)
     }
     record += 400 * 48.0;
     ck_assert(!stat(path, &before));
-    ck_assert_msg(!recorder_keep(r, c, 0, &e), "%s", e.text);
+    ck_assert_msg(!recorder_keep(r, c, 0, 0, &e), "%s", e.text);
     ck_assert(!stat(path, &now));
     int is_new = now.st_ino != before.st_ino;
     ck_assert(is_new || record > 1 << 20);

@@ -1,5 +1,6 @@
 /* check_cures.c - stabilizers that act on spectra and learning rates: what each promises of the weights */
 #include <stdio.h>
+#include "../kinds.h"
 #include "../model/model_fixture.h"
 #include "training/optimizer.h"
 #include "training/sphere.h"
@@ -12,9 +13,6 @@ static const char *const shapes[] = {
   STACK "attention=gqa kv_heads=2 head_dim=4",
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
-
-static const char *const kinds[] = {"reference", "cpu", "isolated"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void ck_values(const struct fixture *f, const real *expected)
 {
@@ -695,8 +693,12 @@ static void step_on_draws(struct fixture *f, struct stepper *s, uint64_t seed, l
   for (int i = 0; i < f->model.params.count; i++) {
     struct param *p = f->model.params.list[i];
     struct draw draw = {seed, STREAM_TEST, (uint64_t)(i + 100 * step)};
-    for (long j = 0; p->kind == PARAM_MATRIX && j < p->value.rows * p->value.cols; j++)
-      fixture_put_at(f, &p->grad, j, (i + 1) * draw_normal(draw, (uint64_t)j));
+    if (p->kind != PARAM_MATRIX) continue;
+    real *grad = memory_new(1, fixture_bytes(&p->grad));
+    for (long j = 0; j < p->grad.rows * p->grad.cols; j++)
+      grad[j] = (real)((i + 1) * draw_normal(draw, (uint64_t)j));
+    fixture_put(f, &p->grad, grad);
+    memory_free(grad);
   }
   take_step(f, s, step, .05);
 }

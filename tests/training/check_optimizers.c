@@ -13,6 +13,8 @@
 #include "numerics/svd.h"
 #include "training/optimizer.h"
 #include "training/spectral.h"
+#include "../kinds.h"
+#include "../noise.h"
 
 /* --- a small model with its updates -------------------------------------------------------------------- */
 struct bench {
@@ -57,9 +59,6 @@ static const void *options_of(void *context, const char *name)
     }
   return NULL;
 }
-
-static const char *const kinds[] = {"cpu", "reference", "isolated"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* `experts`: so many in every block, or 0. */
 static int try_open_model(const char *kind, struct bench *b, const char *optimizer, const char *settings,
@@ -172,8 +171,7 @@ static double one_of(const struct bench *b, const struct tensor *t, long i)
 static void draw_on(struct device *device, struct tensor *t, uint64_t step, double scale)
 {
   real *host = memory_new(1, bytes_of(t));
-  for (long i = 0; i < t->rows * t->cols; i++)
-    host[i] = (real)(scale * draw_normal((struct draw){9, STREAM_TEST, step}, (uint64_t)i));
+  for (long i = 0; i < t->rows * t->cols; i++) host[i] = (real)(scale * noise_normal(step, (uint64_t)i));
   put(device, t, host);
   memory_free(host);
 }
@@ -817,7 +815,7 @@ static double off(const struct tensor *x, const double *y)
 START_TEST(gram_is_as_exact)
 {
   struct device *device;
-  ck_assert(!device_open(&device, kinds[_i], 1, NULL));
+  ck_assert(!device_open(&device, _i ? "cpu" : "reference", 1, NULL));
   for (int choice = 0; choice < NS_SETS; choice++) {
     struct ns_set naive = ns_sets[choice];
     naive.gram.first = naive.steps;
