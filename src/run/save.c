@@ -29,7 +29,8 @@ int trainer_save(struct trainer *t, struct error *e)
     t->checkpointed = t->done;
     return STATUS_OK;
   }
-  status = recorder_keep(t->record.recorder, t->done, trainer_wall(t), e);
+  const int ends = t->done == t->plan.train->steps;
+  status = recorder_keep(t->record.recorder, t->done, trainer_wall(t), ends, e);
   if (status) {
     trainer_tensors_forget(&l);
     return status;

@@ -77,8 +77,9 @@ double recorder_last(const struct recorder *, const char *series, enum series_ax
 int recorder_append(struct recorder *, int now, struct error *);
 /* STATUS_FAIL if another process has taken the run over because this one seemed lost; then this one must not write. */
 int recorder_holds(const struct recorder *, struct error *);
-/* Make all rows durable, by the journal or, if worthwhile, by a snapshot. Call it before a checkpoint. */
-int recorder_keep(struct recorder *, long last_step, double wall, struct error *);
+/* Make all rows durable, by the journal or, if worthwhile, by a snapshot. Call it before a checkpoint. `ends`: the
+   run's last snapshot follows at once. */
+int recorder_keep(struct recorder *, long last_step, double wall, int ends, struct error *);
 /* Write a snapshot. state: running, finished, diverged, stopped; a run in one of the last three has no journal. `final`
    compresses. */
 int recorder_snapshot(struct recorder *, const char *state, long last_step, double wall, int final,

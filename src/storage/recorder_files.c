@@ -178,12 +178,12 @@ static int is_snapshot_due(const struct recorder *r)
   return unsaved > 0 && (all < ALWAYS_BYTES || unsaved >= all / 8);
 }
 
-int recorder_keep(struct recorder *r, long last_step, double wall, struct error *e)
+int recorder_keep(struct recorder *r, long last_step, double wall, int ends, struct error *e)
 {
   if (!recorder_keeps(r)) return STATUS_OK;
   int is_behind = r->journal && journal_is_behind(r->journal, &r->rows);
   if (!is_behind && !rows_bytes(&r->rows, 1)) return STATUS_OK;
-  if (!r->journal || is_behind || is_snapshot_due(r))
+  if (!r->journal || is_behind || (!ends && is_snapshot_due(r)))
     return recorder_snapshot(r, "running", last_step, wall, 0, e);
   int status = append(r, e);
   return status ? status : journal_sync(r->journal, e);
