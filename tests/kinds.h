@@ -1,5 +1,5 @@
-/* kinds.h - the devices on which a rule is tried. "isolated" has the kernels of "cpu" and crashes where the host touches
-   device memory; sanitizers do not check such memory, so they get "cpu". */
+/* kinds.h - the devices on which a rule is tried. "isolated" has the kernels of "cpu" and crashes where the host
+   touches device memory; sanitizers do not check such memory, so they get "cpu". */
 #ifndef MAXLOGIT_TESTS_KINDS_H
 #define MAXLOGIT_TESTS_KINDS_H
 #include "base/memory.h"
