@@ -159,12 +159,23 @@ static int is_our_host(struct MHD_Connection *c)
   char name[256], own[256] = "";
   struct in_addr address;
   if (!host) return 1; /* HTTP 1.0, which no browser speaks */
-  snprintf(name, sizeof name, "%.*s", (int)strcspn(host, ":"), host);
+  size_t length = strcspn(host, ":");
+  const char *port = host + length + (host[length] == ':');
+  if (port[strspn(port, "0123456789")]) return 0;
+  snprintf(name, sizeof name, "%.*s", (int)length, host);
   gethostname(own, sizeof own - 1);
   return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &address) == 1 ||
          (*own && !strcasecmp(name, own));
 }
 
+static int has_body(struct MHD_Connection *c)
+{
+  return MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
+         MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+}
+
+/* The library calls this twice per request, and closes the connection if the first call answers. So only a request
+   without a body, with the token, leaves the connection open for the next one. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **state)
@@ -174,12 +185,16 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
   char *text = NULL;
   const char *type = NULL;
   size_t length = 0;
-  (void)version, (void)upload, (void)upload_size, (void)state;
+  (void)version, (void)upload, (void)upload_size;
   const char *name = is_our_host(c) ? behind_token(h, url) : NULL;
   mark(h, c, 1, name != NULL);
   if (!name) return refuse(c, MHD_HTTP_FORBIDDEN, "maxlogit serve: open the address that it has printed\n");
   if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
     return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "read only\n");
+  if (!*state && !has_body(c)) {
+    *state = h;
+    return MHD_YES;
+  }
   const char *runs = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "runs");
   const char *steps = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "steps");
   int status = h->file(h->context, name, runs, steps, &text, &length, &type, &error);

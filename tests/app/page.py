@@ -155,9 +155,19 @@ for path in ("/", "", "/index.html", f"/{token}", f"/{token[:-1]}/", f"/{wrong}/
     status, text, _ = ask(path or "/", raw=None)
     check(status == 403 and "canvas" not in text and token not in text, f"{path}: {status}")
 # nor by another name of this machine, which a page of a stranger may have been given (DNS rebinding)
-for host, wanted in (("localhost", 200), (f"127.0.0.1:{port}", 200), ("LOCALHOST:9", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("", 403)):
+for host, wanted in (("localhost", 200), (f"127.0.0.1:{port}", 200), ("LOCALHOST:9", 200), ("localhost:evil.example", 403), ("127.0.0.1:80a", 403), ("evil.example", 403), ("127.0.0.1.evil.example", 403), ("", 403)):
     status, text, _ = ask("", raw=f"GET /{token}/runs.css HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
     check(status == wanted, f"Host {host!r}: {status}")
+# many requests at once on one connection: each is answered in its turn, and one without the token is the last
+def ask_at_once(count, last):
+    one = f"GET /{token}/runs.css HTTP/1.1\r\nHost: localhost\r\n"
+    text = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as s:
+        s.sendall((f"{one}\r\n" * count + last.replace("ONE", one)).encode())
+        while x := s.recv(65536): text += x
+    return [int(x) for x in re.findall(rb"HTTP/1.1 (\d+)", text)], text.count(b"Connection: close")
+for last, wanted in (("ONEConnection: close\r\n\r\n", 200), ("ONEContent-Length: 3\r\n\r\nabcONE\r\n", 200), (f"GET /{wrong}/ HTTP/1.1\r\nHost: localhost\r\n\r\nONE\r\n", 403)):
+    check(ask_at_once(51, last) == ([200] * 51 + [wanted], 1), f"51 requests at once, then {last}: {ask_at_once(51, last)}")
 # no path leaves what there is
 for path in ("../index.html", "../../etc/passwd", "data/../../runs", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd",
              "data/../runs.js", "data//index.js", "data/", "data", "runs.js/", "runs.js%00", "data/0.max.js/x", "data/00.max.js", "data/-1.max.js",
