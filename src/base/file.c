@@ -534,6 +534,20 @@ static int fits_memory(off_t size)
   return size <= SMALL || (double)size < memory_there_is() / 3;
 }
 
+static int refuse_size(off_t size, const char *path, struct error *e)
+{
+  return error_set(e, STATUS_FAIL, "cannot read %s: its %.1f GiB do not fit into memory", path,
+                   (double)size / 0x1p30);
+}
+
+int file_check_mapped(int fd, const char *path, struct error *e)
+{
+  struct stat info = {0};
+  if (fstat(fd, &info) || fits_memory(info.st_size)) return STATUS_OK;
+  if (!info.st_blocks || info.st_blocks >= info.st_size / 1024) return STATUS_OK; /* blocks of 512 bytes */
+  return refuse_size(info.st_size, path, e);
+}
+
 /* Read everything from fd and close it. */
 static int read_whole(int fd, const char *path, char **text, size_t *length, struct error *e)
 {
@@ -542,8 +556,7 @@ static int read_whole(int fd, const char *path, char **text, size_t *length, str
   size_t room = fstat(fd, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size + 2 : 65536, used = 0;
   if (!fits_memory(info.st_size)) {
     close(fd);
-    return error_set(e, STATUS_FAIL, "cannot read %s: its %.1f GiB do not fit into memory", path,
-                     (double)info.st_size / 0x1p30);
+    return refuse_size(info.st_size, path, e);
   }
   char *data = memory_new(room, 1);
   ssize_t n;

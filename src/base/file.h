@@ -58,6 +58,9 @@ int file_open_plain(const char *path, struct error *);
 int file_read(const char *path, char **text, size_t *length, struct error *);
 /* The same for a file with a predictable name: rejects a link. Sets errno on failure. */
 int file_read_real(const char *path, char **text, size_t *length, struct error *);
+/* For a file that will be mapped, which may exceed the memory: STATUS_FAIL if it is larger than a third of the memory
+   and less than half of it is stored. Some file systems report no blocks; their files pass. */
+int file_check_mapped(int fd, const char *path, struct error *);
 
 /* The last `most` bytes of a file, or all of it; the caller calls memory_free. NULL if it cannot be read. */
 char *file_read_end(const char *path, size_t most, size_t *length);

@@ -24,7 +24,7 @@ static json_t *load(const struct ledger *l)
   char *path = path_of(l);
   json_t *all = NULL;
   if (!access(path, F_OK)) {
-    all = other_ledger_read(path);
+    all = other_ledger_read(path, NULL);
     if (!json_is_array(all)) {
       warning("%s is not a ledger: what was found before is not known", path);
       json_decref(all);

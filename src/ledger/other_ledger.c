@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -27,17 +26,13 @@ static void clean_texts(json_t *x)
   }
 }
 
-static json_t *read_json(const char *path)
+json_t *other_ledger_read(const char *path, struct error *e)
 {
-  int fd = file_open(path, NULL);
-  json_t *all = fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
-  if (fd >= 0) close(fd);
-  return all;
-}
-
-json_t *other_ledger_read(const char *path)
-{
-  json_t *all = text_ends_with(path, ".md") ? readme_read(path) : read_json(path);
+  char *text = NULL;
+  size_t length;
+  if (file_read(path, &text, &length, e)) return NULL;
+  json_t *all = text_ends_with(path, ".md") ? readme_read(text, length) : json_loadb(text, length, 0, NULL);
+  memory_free(text);
   clean_texts(all);
   return all;
 }
@@ -45,11 +40,13 @@ json_t *other_ledger_read(const char *path)
 int other_ledger_open(struct other_ledger *k, const char *name, struct error *error)
 {
   struct buffer b = {0};
+  struct error found = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *k = (struct other_ledger){.path = b.text, .all = other_ledger_read(b.text)};
+  *k = (struct other_ledger){.path = b.text, .all = other_ledger_read(b.text, &found)};
   training_text_name(entry_text(other_ledger_first(k), "settings"), k->name);
   if (json_is_array(k->all) && json_is_string(json_object_get(other_ledger_first(k), "verdict")))
     return STATUS_OK;
+  if (found.status == STATUS_FAIL) return error_set(error, STATUS_FAIL, "%s", found.text);
   return error_set(
     error, STATUS_USAGE,
     "%s is not a ledger: claims.json beside a ledger's runs, or a README.md with its verdicts, is wanted",

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -75,12 +74,8 @@ static int read_row(void *context, const char *line)
   return STATUS_OK;
 }
 
-json_t *readme_read(const char *path)
+json_t *readme_read(char *text, size_t length)
 {
-  char *text = NULL;
-  size_t length;
-  struct error ignored = {0};
-  if (file_read(path, &text, &length, &ignored)) return NULL;
   text_clean(text, length + 1, "\n"); /* jansson requires UTF-8 */
   char *block = between(text, readme_open_mark, readme_close_mark),
        *level = block ? between(block, "(`--level ", "; rule ") : NULL,
@@ -88,7 +83,6 @@ json_t *readme_read(const char *path)
   const char *settings = level ? strstr(level, "`), ") : NULL;
   struct readme_reading r = {json_array(), settings ? settings + 4 : "", made_by ? made_by : ""};
   if (block) text_split(block, '\n', read_row, &r);
-  memory_free(text);
   memory_free(block);
   memory_free(level);
   memory_free(made_by);

@@ -6,7 +6,7 @@
 
 /* The marks around a ledger in a README. */
 extern const char readme_open_mark[], readme_close_mark[];
-/* Read the verdicts of all claims from a README.md, as entries like those of claims.json, with the fields id, verdict,
-   effect, registered, settings, made_by. NULL: there are none, or they cannot be read. */
-json_t *readme_read(const char *path);
+/* Read the verdicts of all claims from the text of a README.md, which is cleaned, as entries like those of claims.json,
+   with the fields id, verdict, effect, registered, settings, made_by. NULL: there are none. */
+json_t *readme_read(char *text, size_t length);
 #endif

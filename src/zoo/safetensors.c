@@ -227,6 +227,11 @@ static int map_file(struct safetensors *file, struct error *e)
                      "%s: %lld bytes are too few for a safetensors file; allowed: 8 and more", file->path,
                      (long long)facts.st_size);
   }
+  int status = file_check_mapped(fd, file->path, e);
+  if (status) {
+    close(fd);
+    return status;
+  }
   file->map_size = (size_t)facts.st_size;
   file->map = mmap(NULL, file->map_size, PROT_READ, MAP_SHARED, fd, 0);
   int problem = errno;

@@ -231,11 +231,12 @@ static int find_scale(const struct weights *w, struct weight *weight, struct err
 static int read_object(const char *path, json_t **out, struct error *e)
 {
   json_error_t problem;
-  char label[256];
-  int fd = file_open(path, e);
-  if (fd < 0) return STATUS_USAGE;
-  *out = json_loadfd(fd, JSON_REJECT_DUPLICATES, &problem);
-  close(fd);
+  char label[256], *text;
+  size_t length;
+  int status = file_read(path, &text, &length, e);
+  if (status) return status;
+  *out = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
+  memory_free(text);
   if (!*out)
     return error_set(e, STATUS_USAGE, "%s:%d: %s", path, problem.line > 0 ? problem.line : 1,
                      safetensors_label(problem.text, label));

@@ -491,6 +491,33 @@ START_TEST(commands_end_on_a_sparse_file)
 }
 END_TEST
 
+/* One tensor of 2^38 numbers, whose header is honest; a list of shards; ledgers. */
+START_TEST(files_beside_runs_may_be_sparse)
+{
+  static const char header[] = "{\"w\": {\"dtype\": \"F32\", \"shape\": [131072, 2097152], "
+                               "\"data_offsets\": [0, 1099511627776]}}";
+  static const struct {
+    const char *name, *begin, *command;
+  } files[] = {
+    {"w.safetensors", NULL, "spectra w.safetensors"},
+    {"model.safetensors.index.json", "{\"weight_map\": {}}", "spectra ."},
+    {"claims.json", "[{\"id\": \"C-1\", \"verdict\": \"open\"}]", "claims --report page --beside ."},
+    {"other.md", "# Claims\n", "claims --report page --beside other.md"},
+  };
+  enum { LENGTH = sizeof header - 1 };
+  char bytes[8 + sizeof header] = {(char)LENGTH}, wanted[128];
+  struct error e = {0};
+  memcpy(bytes + 8, header, LENGTH);
+  const char *begin = files[_i].begin ? files[_i].begin : bytes;
+  size_t size = files[_i].begin ? strlen(begin) : 8 + LENGTH;
+  ck_assert(!file_write(files[_i].name, begin, size, &e));
+  if (truncate(files[_i].name, ((off_t)1 << 40) + 8 + LENGTH)) return; /* as above */
+  ck_assert_int_eq(run_program(files[_i].command), 1);
+  snprintf(wanted, sizeof wanted, "grep -q '%s.*do not fit into memory' err", files[_i].name);
+  ck_assert_int_eq(system(wanted), 0);
+}
+END_TEST
+
 START_TEST(commands_end_on_a_step_beyond_all)
 {
   change_head("last_step", "9e18");
@@ -818,6 +845,7 @@ int main(void)
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);
   tcase_add_test(t, commands_end_on_a_sparse_file);
+  tcase_add_loop_test(t, files_beside_runs_may_be_sparse, 0, 4);
   tcase_add_test(t, commands_end_on_a_step_beyond_all);
   tcase_add_loop_test(t, tensors_of_another_shape_are_refused, 0, 3);
   tcase_add_test(t, head_of_negative_length);
