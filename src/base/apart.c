@@ -249,24 +249,27 @@ static void serve(void (*work)(int, void *))
   _exit(0);
 }
 
-/* Start a grandchild, so that the program gets neither its signals nor its status. */
+/* Start a grandchild, so that the program gets neither its signals nor its status. Returns 0, or the value of errno. */
 static int start(struct worker *w)
 {
-  int ends[2], state;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return 0;
+  int ends[2], state = 0;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return errno;
   fflush(NULL);
   pid_t child = fork();
+  int reason = child < 0 ? errno : 0;
   if (!child) {
-    if (fork()) _exit(0);
+    pid_t grandchild = fork();
+    if (grandchild) _exit(grandchild < 0 ? errno : 0);
     become_child(ends[1]);
     serve(w->work);
   }
   close(ends[1]);
   if (child > 0)
     while (waitpid(child, &state, 0) != child && errno == EINTR) {}
+  if (WIFEXITED(state) && WEXITSTATUS(state)) reason = WEXITSTATUS(state);
   w->socket = ends[0];
   w->owner = getpid();
-  return child > 0;
+  return reason;
 }
 
 /* In a forked process the number of the socket may belong to another file: become_child closes all. */
@@ -286,7 +289,12 @@ int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *r
     if (w->owner != getpid()) stop(w); /* after a fork the worker belongs to the parent */
     int is_new = !w->owner;
     new_workers += is_new;
-    if (is_new && !start(w)) return 0;
+    int reason = is_new ? start(w) : 0;
+    if (reason) {
+      stop(w);
+      errno = reason;
+      return -1;
+    }
     if (send_file(w->socket, &r, fd) && read_all(w->socket, reply, size)) return 1;
     stop(w);
   }

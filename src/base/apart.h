@@ -32,8 +32,8 @@ struct worker {
   pid_t owner; /* 0: not started */
 };
 
-/* Send a file to the worker and fill `reply` (zeroed before, `size` <= WORKER_REPLY). Returns 0 if the child crashed or
-   exceeded a limit on this file, or cannot be started. */
+/* Send a file to the worker and fill `reply` (zeroed before, `size` <= WORKER_REPLY). Returns 1, or 0 if the child
+   crashed or exceeded a limit on this file, or -1 with errno if it cannot be started. */
 enum { WORKER_REPLY = 4096 };
 int worker_ask(struct worker *, int fd, unsigned seconds, size_t bytes, void *reply, size_t size);
 #endif

@@ -514,6 +514,16 @@ static void remember(XXH128_hash_t digest)
   good.digest[good.count++] = digest;
 }
 
+/* The file is not at fault, but a limit of this process or of the machine. */
+static int cannot_check(const char *path, const char *missing, int reason, struct error *e)
+{
+  const char *limit = reason == EMFILE   ? " (see ulimit -n)"
+                      : reason == EFBIG  ? " (see ulimit -f)"
+                      : reason == EAGAIN ? " (see ulimit -u)"
+                                         : "";
+  return error_set(e, STATUS_FAIL, "cannot check %s: %s: %s%s", path, missing, strerror(reason), limit);
+}
+
 /* Let a worker process read the whole file first, because the library crashes, or does not end, on some files with
    right checksums. */
 static int examine_apart(const char *path, const char *bytes, size_t size, struct error *e)
@@ -527,12 +537,15 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   for (ssize_t n = 1; fd >= 0 && sent < size && n > 0; sent += n > 0 ? (size_t)n : 0)
     n = write(fd, bytes + sent, size - sent);
   if (sent < size) {
+    int reason = errno;
     if (fd >= 0) close(fd);
-    return error_set(e, STATUS_FAIL, "%s cannot be read: no file in memory: %s", path, strerror(errno));
+    return cannot_check(path, "no copy of it in memory", reason, e);
   }
   int examined =
     worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, size + EXAMINE_BYTES, &found, sizeof found);
+  int reason = errno;
   close(fd);
+  if (examined < 0) return cannot_check(path, "no process for it", reason, e);
   if (!examined) error_set(&found, STATUS_FAIL, "the HDF5 library crashes, or does not end, on it");
   if (found.status) return error_set(e, found.status, "%s cannot be read: %s", path, found.text);
   remember(digest);

@@ -187,6 +187,12 @@ wrong "record.path: a sweep names its runs itself" sweep several.conf record.pat
 # shellcheck disable=SC2086
 (ulimit -f 8; exec "$program" run -q $tiny record.path=limited.h5) > "$out" 2> "$err"
 [ $? -eq 1 ] && grep -q 'cannot write limited.h5: File too large' "$err" || fail "a limit of size: $(cat "$err")"
+# limits of the process are the reason, not the file that is read
+for limit in '-n 4 .*Too many open files (see ulimit -n)' '-n 5 .*Too many open files (see ulimit -n)' '-f 1 .*File too large (see ulimit -f)'; do
+  # shellcheck disable=SC2086,SC2164 # the option and its value
+  (set -- $limit; ulimit $1 $2 && exec "$program" show closed.h5) > "$out" 2> "$err"
+  [ $? -eq 1 ] && grep -q "cannot check closed.h5: no ${limit#-? ? }" "$err" || fail "ulimit $limit: $(cat "$err")"
+done
 
 # the last values that are allowed
 for right in 'model.ffn=moe moe.experts=8 moe.active=8' 'model.ffn=moe moe.experts=8 moe.groups=4 moe.groups_kept=4 moe.active=8' 'model.vocab=64' \
