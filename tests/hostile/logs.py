@@ -92,3 +92,28 @@ events = {
 }
 for name, data in events.items():
     (TO / f"{name}.tfevents").write_bytes(event(scalar) + data)
+
+# folders with links: out of the folder they lead to any file of the reader, inside it they are an author's order
+OUT, SECRETS = TO.parent / "links", TO.parent / "secrets"
+state = '{"log_history": [{"step": 1, "loss": 1.5}], "global_step": 1}\n'
+(SECRETS / "checkpoint/metrics").mkdir(parents=True)
+(SECRETS / "checkpoint/trainer_state.json").write_text(state)
+(SECRETS / "checkpoint/metrics/loss").write_text("1 1.5 1\n")
+(SECRETS / "checkpoint/events.tfevents").write_bytes(event(scalar))
+
+
+def link(name: str, target: str) -> None:
+    path = OUT / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(SECRETS.absolute() / "checkpoint" / target)
+
+
+link("tensorboard/sub/events.tfevents", "events.tfevents")
+link("trainer/trainer_state.json", "trainer_state.json")
+link("checkpoints/checkpoint-9", "")
+link("mlflow/metrics", "metrics")
+link("mlflow_file/metrics/loss", "metrics/loss")
+(TO.parent / "inside/real").mkdir(parents=True)
+(TO.parent / "inside/real/trainer_state.json").write_text(state)
+(TO.parent / "inside/checkpoint-9").symlink_to("real")
+(TO.parent / "named").symlink_to("inside")

@@ -29,6 +29,15 @@ for log in logs/*; do
   import "$log"
   grep -qi 'allocate\|no memory' err && fail "$log: it was stopped for want of memory only: $(cat err)"
 done
+# links inside a folder that lead out of it; others, and one that the user names, are followed
+for folder in links/*; do
+  import "$folder"
+  [ $status = 2 ] && grep -q "$folder/.*: a symbolic link leads out of $folder" err || fail "$folder: status $status, $(cat err)"
+done
+for folder in inside named secrets/checkpoint; do
+  import "$folder"
+  [ $status = 0 ] || fail "$folder: status $status, $(cat err)"
+done
 import logs/ok.jsonl
 [ $status = 0 ] || fail "an honest log: $(cat err)"
 finish

@@ -18,7 +18,7 @@ import tempfile
 import zipfile
 import zlib
 from functools import cached_property
-from typing import Any
+from typing import Any, Optional
 
 from maxlogit._library import UsageError
 
@@ -101,10 +101,19 @@ def _expanded(data: bytes, path: str) -> bytes:
     return b"".join(parts)
 
 
-class Source:
-    """A file: `name` without folders and endings of compression, `data` its bytes, `text` with \\n at the ends of lines."""
+def _leads_out(file: Any, folder: str) -> bool:
+    """Of a file that is open, so that nobody can lay a link meanwhile."""
+    held = f"/proc/self/fd/{file.fileno()}"
+    real, top = os.path.realpath(held if os.path.exists(held) else file.name), os.path.realpath(folder)
+    return os.path.commonpath([real, top]) != top
 
-    def __init__(self, path: str) -> None:
+
+class Source:
+    """A file: `name` without folders and endings of compression, `data` its bytes, `text` with \\n at the ends of lines.
+
+    A file that was found in a `folder` must lie in it: a link of its author may lead to any file of the reader."""
+
+    def __init__(self, path: str, folder: Optional[str] = None) -> None:
         self.path = path
         self.name = "stdin" if path == "-" else os.path.basename(path)
         try:
@@ -118,6 +127,8 @@ class Source:
                     raise UsageError(f"{path}: not a file")
                 check_memory(found.st_size, path)
                 with open(path, "rb") as file:
+                    if folder and _leads_out(file, folder):
+                        raise UsageError(f"{path}: a symbolic link leads out of {folder}: import its target instead")
                     data = file.read()
         except OSError as problem:
             raise UsageError(f"cannot read {path}: {problem.strerror}") from None

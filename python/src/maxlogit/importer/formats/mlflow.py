@@ -11,15 +11,13 @@ from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
 
 
-def _texts(folder: str) -> dict[str, str]:
-    out = {}
+def _texts(run: str, part: str, top: str) -> dict[str, str]:
+    out, folder = {}, os.path.join(run, part)
     for at, folders, files in os.walk(folder):
         folders.sort()
         for file in sorted(files):
             path = os.path.join(at, file)
-            if os.path.islink(path):
-                continue  # it may lead to any file
-            out[os.path.relpath(path, folder)] = Source(path).text
+            out[os.path.relpath(path, folder)] = Source(path, top).text
     return out
 
 
@@ -36,7 +34,7 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
     log.step_found = "step"
     for run in runs:
         name = os.path.basename(os.path.normpath(run)) if len(runs) > 1 else ""
-        for metric, text in _texts(os.path.join(run, "metrics")).items():
+        for metric, text in _texts(run, "metrics", path).items():
             for number, line in enumerate(text.splitlines(), 1):
                 parts = line.split(" ")
                 if len(parts) < 2:
@@ -46,7 +44,7 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
                     raise log.error(f"{metric}:{number}: step '{parts[2]:.40}' is not a whole number from 0 on")
                 log.put(step, {metric: parts[1]}, run=name, line=number, alone=True)
         if len(runs) == 1:
-            log.settings = {key: text.strip() for key, text in _texts(os.path.join(run, "params")).items()}
+            log.settings = {key: text.strip() for key, text in _texts(run, "params", path).items()}
     return [log]
 
 

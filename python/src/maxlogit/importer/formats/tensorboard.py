@@ -139,7 +139,7 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
         if events:
             logs.append(Log(folder, options.step, options.keep_later))
             for file in events:
-                _reads(Source(os.path.join(folder, file)), logs[-1], options)
+                _reads(Source(os.path.join(folder, file), path), logs[-1], options)
     with_values = [log for log in logs if log.columns]
     return with_values or logs or None
 

@@ -24,7 +24,7 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
     if not found:
         return None
     log = Log(found[-1], options.step, options.keep_later)
-    json_lines.reads(Source(found[-1]), log, options)
+    json_lines.reads(Source(found[-1], path), log, options)
     return [log]
 
 
