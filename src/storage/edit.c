@@ -20,15 +20,19 @@ static struct lock *hold(const char *path, char lock_path[4096], struct error *e
   return lock_take(lock_path, e);
 }
 
-static void add_now(struct h5 *h, const char *text)
+/* Add a note with today's date, and save the file. Frees h. */
+static int save_with_note(struct h5 *h, const char *path, const char *text, struct error *e)
 {
   struct notes n = {0};
   char now[32];
   clock_iso8601(now);
-  notes_read(h, &n);
+  int status = notes_read(h, &n, e);
   notes_add(&n, now, text);
-  notes_write(h, &n);
+  if (!status) notes_write(h, &n);
   notes_free(&n);
+  if (!status) return h5_save(h, path, e);
+  h5_free(h);
+  return error_prefix(e, "%s", path);
 }
 
 /* Is it a readable run? */
@@ -57,9 +61,7 @@ static int put_note(void *context, struct error *e)
   const struct change *c = context;
   struct h5 *h = NULL;
   int status = h5_change(&h, c->path, 0, e);
-  if (status) return status;
-  add_now(h, c->text);
-  return h5_save(h, c->path, e);
+  return status ? status : save_with_note(h, c->path, c->text, e);
 }
 
 int note_put(const char *path, const char *text, struct error *e)
@@ -148,8 +150,7 @@ static int accept(void *context, struct error *e)
     if (strcmp(run_state(r), "running")) add_event(h, run_last_step(r)); /* the journal counts events */
     buffer_add(&note, "edited by another program than maxlogit, and accepted as it is%s%s", text ? ": " : "",
                text ? text : "");
-    add_now(h, note.text);
-    status = h5_save(h, path, e);
+    status = save_with_note(h, path, note.text, e);
   }
   if (r) run_close(r);
   memory_free(note.text);

@@ -32,13 +32,17 @@ void notes_free(struct notes *n)
 
 static const char *const fields[] = {"date", "text", NULL};
 
-void notes_read(struct h5 *h, struct notes *n)
+int notes_read(struct h5 *h, struct notes *n, struct error *e)
 {
   int64_t rows;
   size_t room;
   char *texts = texts_get(h, place, fields, &rows, &room), *row = texts;
   for (int64_t i = 0; i < rows; i++, row += 2 * room) notes_add(n, row, row + room);
   memory_free(texts);
+  if (texts) return STATUS_OK;
+  h5_id id = h5_find(h, place);
+  h5_done(h, id);
+  return id < 0 ? STATUS_OK : error_set(e, STATUS_FAIL, "the notes cannot be read");
 }
 
 void notes_write(struct h5 *h, const struct notes *n)

@@ -16,9 +16,10 @@ enum { NOTE_BYTES = 16384 }; /* the longest text */
 
 void notes_free(struct notes *);
 void notes_add(struct notes *, const char *date, const char *text);
-void notes_read(struct h5 *, struct notes *);
-void notes_write(struct h5 *, const struct notes *); /* replaces the existing notes */
+int notes_read(struct h5 *, struct notes *, struct error *); /* STATUS_FAIL if they are of another kind */
+void notes_write(struct h5 *, const struct notes *);         /* replaces the existing notes */
 
+/* Without an error to fill, unreadable notes are reported once, and run_has_unread returns 1. */
 int run_notes(const struct run_file *, struct notes *, struct error *);
 
 /* Add a note with today's date. STATUS_FAIL if the run is being written. */

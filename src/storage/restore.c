@@ -18,8 +18,8 @@ static int read_file(struct recorder *r, int *is_running, struct error *e)
   h5_done(h, root);
   h5_done(h, end);
   *is_running = !strcmp(state, "running");
-  notes_read(h, &r->notes);
-  status = tables_read(h, &r->rows, e);
+  status = notes_read(h, &r->notes, e);
+  if (!status) status = tables_read(h, &r->rows, e);
   h5_free(h);
   if (status) return error_prefix(e, "%s", r->path);
   rows_start(&r->rows);

@@ -30,7 +30,7 @@ struct run_file {
   char (*name)[SERIES_NAME]; /* of each series */
   char *unread;              /* for each pair that is a series, 1: unreadable, and reported */
   int names, warned;
-  int no_events; /* the events cannot be read */
+  int no_events, no_notes; /* they cannot be read */
   enum { UNKNOWN, BLEW_UP, DID_NOT } blew_up;
 };
 
@@ -181,8 +181,10 @@ int run_notes(const struct run_file *file, struct notes *n, struct error *e)
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
   *n = (struct notes){0};
   if (load(r, e)) return e ? e->status : STATUS_FAIL;
-  notes_read(r->h, n);
-  return STATUS_OK;
+  int status = notes_read(r->h, n, e);
+  if (status && !e && !r->no_notes) warning("%s: the notes cannot be read", r->path);
+  r->no_notes = status != STATUS_OK;
+  return status ? error_prefix(e, "%s", r->path) : STATUS_OK;
 }
 
 int run_peek(struct run_file **out, const char *path, struct error *e)
@@ -444,7 +446,10 @@ static int report_unread(struct run_file *r, const char *name, struct run_series
   return error_set(e, STATUS_FAIL, "%s: the series %s cannot be read", r->path, name);
 }
 
-int run_has_unread(const struct run_file *r) { return r->no_events || memchr(r->unread, 1, r->pairs + 1); }
+int run_has_unread(const struct run_file *r)
+{
+  return r->no_events || r->no_notes || memchr(r->unread, 1, r->pairs + 1);
+}
 
 static int read_recorded(const struct run_file *file, const char *name, int values, struct run_series *s,
                          struct error *e)

@@ -206,6 +206,34 @@ static void deflated_twice(hid_t file)
   make_dataset(file, "/series/other", H5T_IEEE_F64LE, 1, (hsize_t[]){ROWS}, create);
 }
 
+/* Another filter of the library's own. */
+static void with_filter(hid_t file, herr_t (*set)(hid_t create))
+{
+  static const double loss[ROWS] = {4, 3, 2};
+  hid_t create = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_chunk(create, 1, (hsize_t[]){ROWS});
+  ck_assert_int_ge(set(create), 0);
+  remove_link(file, "/series/loss");
+  make_dataset(file, "/series/loss", H5T_IEEE_F64LE, 1, (hsize_t[]){ROWS}, create);
+  hid_t id = H5Dopen2(file, "/series/loss", H5P_DEFAULT);
+  ck_assert_int_ge(H5Dwrite(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, loss), 0);
+  H5Dclose(id);
+}
+
+static herr_t set_scale_offset(hid_t create) { return H5Pset_scaleoffset(create, H5Z_SO_FLOAT_DSCALE, 3); }
+
+static herr_t set_szip(hid_t create)
+{
+  unsigned how = 0;
+  H5Zget_filter_info(H5Z_FILTER_SZIP, &how);
+  return how & H5Z_FILTER_CONFIG_ENCODE_ENABLED ? H5Pset_szip(create, H5_SZIP_NN_OPTION_MASK, 4)
+                                                : H5Pset_nbit(create); /* a library without szip */
+}
+
+static void nbit_filter(hid_t file) { with_filter(file, H5Pset_nbit); }
+static void scale_offset_filter(hid_t file) { with_filter(file, set_scale_offset); }
+static void szip_filter(hid_t file) { with_filter(file, set_szip); }
+
 static void cycle(hid_t file)
 {
   ck_assert_int_ge(H5Lcreate_hard(file, "/series", file, "/series/loop", H5P_DEFAULT, H5P_DEFAULT), 0);
@@ -293,6 +321,9 @@ START_TEST(what_leaves_the_file_or_its_size_is_refused)
     {virtual_dataset, {"/series/loss", "virtual"}},
     {other_filter, {"/series/other", "filter"}},
     {deflated_twice, {"/series/other", "filter"}},
+    {nbit_filter, {"/series/loss", "filter"}},
+    {szip_filter, {"/series/loss", "filter"}},
+    {scale_offset_filter, {"/series/loss", "filter"}},
     {cycle, {"groups", "contain each other"}},
     {tree, {"groups", "contain each other"}},
     {shared_groups, {"groups", "contain each other"}},
@@ -317,6 +348,111 @@ START_TEST(what_leaves_the_file_or_its_size_is_refused)
   run_close(f);
 }
 END_TEST
+
+/* --- types ------------------------------------------------------------------------------------------------- */
+
+/* Types that this program never writes, whose values lie elsewhere in the file: a text and a sequence of variable length
+   (also inside a record), and references to objects and to parts of datasets. */
+enum strange { STRANGE_TEXT, STRANGE_SEQUENCE, STRANGE_RECORD, STRANGE_OBJECT, STRANGE_REGION, STRANGES };
+
+static enum strange strange;
+
+static hid_t strange_type(void)
+{
+  hid_t text = H5Tcopy(H5T_C_S1), type;
+  H5Tset_size(text, H5T_VARIABLE);
+  switch (strange) {
+  case STRANGE_TEXT: return text;
+  case STRANGE_SEQUENCE: type = H5Tvlen_create(H5T_NATIVE_DOUBLE); break;
+  case STRANGE_RECORD:
+    type = H5Tcreate(H5T_COMPOUND, sizeof(char *));
+    H5Tinsert(type, "step", 0, text);
+    break;
+  case STRANGE_OBJECT: type = H5Tcopy(H5T_STD_REF_OBJ); break;
+  default: type = H5Tcopy(H5T_STD_REF_DSETREG);
+  }
+  H5Tclose(text);
+  return type;
+}
+
+/* `count` values of the type, in memory that is never freed. */
+static const void *strange_values(hid_t file, int count)
+{
+  static double numbers[3] = {1, 2, 3};
+  void *values = memory_new((size_t)count, sizeof(hvl_t) + sizeof(hdset_reg_ref_t));
+  hid_t space = H5Screate_simple(1, (hsize_t[]){ROWS}, NULL);
+  H5Sselect_hyperslab(space, H5S_SELECT_SET, (hsize_t[]){2}, NULL, (hsize_t[]){3}, NULL);
+  for (int i = 0; i < count; i++) switch (strange) {
+    case STRANGE_TEXT:
+    case STRANGE_RECORD: ((const char **)values)[i] = "step"; break;
+    case STRANGE_SEQUENCE: ((hvl_t *)values)[i] = (hvl_t){3, numbers}; break;
+    case STRANGE_OBJECT: H5Rcreate((hobj_ref_t *)values + i, file, "/series/step", H5R_OBJECT, -1); break;
+    default: H5Rcreate((hdset_reg_ref_t *)values + i, file, "/series/step", H5R_DATASET_REGION, space);
+    }
+  H5Sclose(space);
+  return values;
+}
+
+static void put_strange_dataset(hid_t file, const char *path, hsize_t rows)
+{
+  hid_t type = strange_type();
+  remove_link(file, path);
+  make_dataset(file, path, type, 1, &rows, H5Pcreate(H5P_DATASET_CREATE));
+  hid_t id = H5Dopen2(file, path, H5P_DEFAULT);
+  ck_assert_int_ge(H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, strange_values(file, (int)rows)), 0);
+  H5Dclose(id);
+  H5Tclose(type);
+}
+
+static void put_strange_attribute(hid_t file, const char *path, const char *name, hsize_t values)
+{
+  hid_t type = strange_type(), id = H5Oopen(file, path, H5P_DEFAULT),
+        space = H5Screate_simple(1, &values, NULL);
+  H5Adelete(id, name);
+  hid_t a = H5Acreate2(id, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  ck_assert_int_ge(H5Awrite(a, type, strange_values(file, (int)values)), 0);
+  H5Aclose(a);
+  H5Sclose(space);
+  H5Oclose(id);
+  H5Tclose(type);
+}
+
+static void strange_series(hid_t file) { put_strange_dataset(file, "/series/loss", ROWS); }
+static void strange_steps(hid_t file) { put_strange_dataset(file, "/series/step", ROWS); }
+static void strange_events(hid_t file) { put_strange_dataset(file, "/events", 1); }
+static void strange_notes(hid_t file)
+{
+  put_strange_dataset(file, "/notes", 1);
+  put_strange_dataset(file, "/parameters/config", 1);
+}
+
+static void strange_facts(hid_t file)
+{
+  static const char *const names[] = {"id", "format", "format_version"};
+  for (int i = 0; i < 3; i++) put_strange_attribute(file, "/", names[i], 1);
+}
+
+static void strange_attributes(hid_t file)
+{
+  static const char *const names[][2] = {{"/series/loss", "units"},  {"/series/loss", "long_name"},
+                                         {"/series/loss", "extra"},  {"/status", "state"},
+                                         {"/status", "last_step"},   {"/status", "extra"},
+                                         {"/parameters", "train.lr"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    put_strange_attribute(file, names[i][0], names[i][1], i % 2 ? 1 : 3);
+}
+
+static void strange_dimensions(hid_t file)
+{
+  put_strange_attribute(file, "/series/attn/max_logit", "DIMENSION_LABELS", 3);
+  put_strange_attribute(file, "/series/attn/max_logit", "DIMENSION_LIST", 3);
+  put_strange_attribute(file, "/series/step", "REFERENCE_LIST", 3);
+}
+
+static void (*const strange_places[])(hid_t) = {strange_series,    strange_steps, strange_events,
+                                                strange_notes,     strange_facts, strange_attributes,
+                                                strange_dimensions};
+enum { STRANGE_PLACES = sizeof strange_places / sizeof *strange_places };
 
 /* --- labels ---------------------------------------------------------------------------------------------- */
 
@@ -515,6 +651,29 @@ START_TEST(files_beside_runs_may_be_sparse)
   ck_assert_int_eq(run_program(files[_i].command), 1);
   snprintf(wanted, sizeof wanted, "grep -q '%s.*do not fit into memory' err", files[_i].name);
   ck_assert_int_eq(system(wanted), 0);
+}
+END_TEST
+
+/* What has a strange type is named and makes commands fail; attributes are then missing, but labels may be texts. */
+START_TEST(strange_types_are_named)
+{
+  static const char *const named[STRANGE_PLACES] = {"the series loss cannot be read",
+                                                    "the series loss cannot be read",
+                                                    "the events cannot be read",
+                                                    "the notes cannot be read",
+                                                    "not a run file",
+                                                    NULL,
+                                                    "the series attn/max_logit cannot be read"};
+  const int place = _i / STRANGES;
+  char wanted[128];
+  strange = (enum strange)(_i % STRANGES);
+  if (strange != STRANGE_TEXT && strange != STRANGE_REGION && number(1, 0)) return;
+  make_bad(strange_places[place]);
+  const char *name = place == STRANGE_PLACES - 1 && strange == STRANGE_TEXT ? NULL : named[place];
+  ck_assert_int_eq(run_program("show bad.h5 honest.h5"), name != NULL);
+  snprintf(wanted, sizeof wanted, "grep -q 'bad.h5.*%s' err", name ? name : "");
+  ck_assert_int_eq(system(wanted), name ? 0 : 256);
+  if (strange == STRANGE_REGION || number(0, 1)) call_commands(name != NULL);
 }
 END_TEST
 
@@ -840,12 +999,13 @@ int main(void)
   TCase *t = tcase_create("hostile files");
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 600);
-  tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 16);
+  tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 19);
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);
   tcase_add_test(t, commands_end_on_a_sparse_file);
   tcase_add_loop_test(t, files_beside_runs_may_be_sparse, 0, 4);
+  tcase_add_loop_test(t, strange_types_are_named, 0, STRANGE_PLACES * STRANGES);
   tcase_add_test(t, commands_end_on_a_step_beyond_all);
   tcase_add_loop_test(t, tensors_of_another_shape_are_refused, 0, 3);
   tcase_add_test(t, head_of_negative_length);

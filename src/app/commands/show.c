@@ -41,7 +41,7 @@ struct summary {
 
 /* --- reading ------------------------------------------------------------------------------------------- */
 
-static int summarise(const struct run *run, struct summary *out, struct error *error)
+static void summarise(const struct run *run, struct summary *out)
 {
   struct run_event *events = NULL;
   long count = 0;
@@ -53,9 +53,8 @@ static int summarise(const struct run *run, struct summary *out, struct error *e
   memory_free(events);
   summary_places(run->file, &out->peak, &out->last);
   out->number[PEAK] = out->peak.value, out->number[LAST] = out->last.value;
-  int status = run_notes(run->file, &out->notes, error);
+  run_notes(run->file, &out->notes, NULL);
   run_rest(run->file);
-  return status;
 }
 
 /* --- text ---------------------------------------------------------------------------------------------- */
@@ -529,20 +528,18 @@ static int show_set(const struct options *r, const struct runset *set, struct er
   if (r->sensitivity) return sensitivity_show(set, r->sensitivity, (int)r->json, error);
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
-  for (int i = 0; i < set->runs && !status; i++) status = summarise(&set->run[i], &summaries[i], error);
-  if (!status && r->form <= FORM_GROUPS) warn_of_thin_rows(set);
-  if (!status) {
-    if (r->json && r->form == FORM_GROUPS)
-      print_json_groups(set, summaries);
-    else if (r->json)
-      status = print_json_runs(r, set, summaries, error);
-    else if (r->form == FORM_RUNS)
-      print_runs(set, summaries), print_notes(set, summaries);
-    else if (r->form == FORM_GROUPS)
-      print_groups(set, summaries, r->chosen.selection.by);
-    else
-      status = print_each(r, set, error);
-  }
+  for (int i = 0; i < set->runs; i++) summarise(&set->run[i], &summaries[i]);
+  if (r->form <= FORM_GROUPS) warn_of_thin_rows(set);
+  if (r->json && r->form == FORM_GROUPS)
+    print_json_groups(set, summaries);
+  else if (r->json)
+    status = print_json_runs(r, set, summaries, error);
+  else if (r->form == FORM_RUNS)
+    print_runs(set, summaries), print_notes(set, summaries);
+  else if (r->form == FORM_GROUPS)
+    print_groups(set, summaries, r->chosen.selection.by);
+  else
+    status = print_each(r, set, error);
   for (int i = 0; i < set->runs; i++) notes_free(&summaries[i].notes);
   memory_free(summaries);
   return status;
