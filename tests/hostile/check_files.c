@@ -351,8 +351,8 @@ END_TEST
 
 /* --- types ------------------------------------------------------------------------------------------------- */
 
-/* Types that this program never writes, whose values lie elsewhere in the file: a text and a sequence of variable length
-   (also inside a record), and references to objects and to parts of datasets. */
+/* Types that this program never writes, whose values lie elsewhere in the file: a text (also in a record) and a
+   sequence of variable length, and references to objects and to parts of datasets. */
 enum strange { STRANGE_TEXT, STRANGE_SEQUENCE, STRANGE_RECORD, STRANGE_OBJECT, STRANGE_REGION, STRANGES };
 
 static enum strange strange;
