@@ -353,6 +353,51 @@ int largest_of_turned_forms(struct spectra *s, const real *a, long lda, const re
   return STATUS_OK;
 }
 
+/* The largest singular value of s->b / sqrt(w) + s->c / sqrt(1 - w); the least so far, and its w, are kept. */
+static int try_weight(struct spectra *s, struct passage *p, double w, double *value, double *least,
+                      double *at, struct error *e)
+{
+  double most;
+  for (long i = 0; i < p->longer * p->stride; i++) s->a[i] = s->b[i] / sqrt(w) + s->c[i] / sqrt(1 - w);
+  reduce(s, p, 0);
+  if (solve(s, p, 1, &most, e)) return STATUS_FAIL;
+  *value = sqrt(most) * p->scale;
+  if (*value < *least) *least = *value, *at = w;
+  return STATUS_OK;
+}
+
+int least_of_weighted_forms(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh,
+                            long d, long first, double *w, double *sigma, struct error *e)
+{
+  enum { ROUNDS = 10 }; /* to an interval of 1/200 */
+  const double golden = (sqrt(5) - 1) / 2, start = fmin(fmax(*w, 0x1p-40), 1 - 0x1p-40);
+  const struct spectra_job job = {.w = a, .b = b, .rows = dh, .cols = d, .ld = lda, .ldb = ldb};
+  double low = 0, high = 1, at[2] = {1 - golden, golden}, value[2], ignored;
+  REQUIRE(0 < first && first < dh);
+  require_room(s, dh, d);
+  struct passage p = load_factors(s, &job, 0);
+  *sigma = NAN;
+  if (isnan(p.scale)) return STATUS_OK;
+  *sigma = INFINITY;
+  const size_t size = (size_t)(p.stride * p.stride) * sizeof(double);
+  double *c = s->c + first * p.stride, *rest = s->b + first * p.stride;
+  s->kernels->product(s->c, p.stride, s->b, p.stride, first, s->a);
+  s->kernels->product(c, p.stride, rest, p.stride, dh - first, p.g);
+  memcpy(s->b, s->a, size);
+  memcpy(s->c, p.g, size);
+  int status = try_weight(s, &p, start, &ignored, sigma, w, e);
+  for (int i = 0; i < 2 && !status; i++) status = try_weight(s, &p, at[i], &value[i], sigma, w, e);
+  for (int i = 0; i < ROUNDS && !status; i++) {
+    const int right = value[1] < value[0];
+    *(right ? &low : &high) = at[!right];
+    at[!right] = at[right];
+    value[!right] = value[right];
+    at[right] = right ? low + golden * (high - low) : high - golden * (high - low);
+    status = try_weight(s, &p, at[right], &value[right], sigma, w, e);
+  }
+  return status;
+}
+
 /* With b^T = Qb Rb the left vectors of a^T b are those of (Rb a)^T. */
 int leading_of_form(struct spectra *s, const real *a, long lda, const real *b, long ldb, long dh, long d,
                     double *sigma, double *u1, double *v1, struct error *e)

@@ -62,6 +62,11 @@ void spectrum_from(const double *sigma, long n, struct spectrum *);
    angle whose cosine is turn[j] and whose sine is turn[j + dh/2]. NaN where something is not finite. */
 int largest_of_turned_forms(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh,
                             long d, const double *turn, long count, double *sigma, struct error *);
+/* The least largest singular value of the forms x / sqrt(w) + y / sqrt(1 - w) over w in (0, 1): x is the form of the
+   first `first` rows of a, b [dh, d], y that of the others. It is convex in w: golden-section search, and the w on
+   entry is tried, too; *w becomes the best one tried. NaN where something is not finite. */
+int least_of_weighted_forms(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh,
+                            long d, long first, double *w, double *sigma, struct error *);
 /* A form alone, with n = dh in the entropy. */
 int spectrum_of_form(struct spectra *, const real *a, long lda, const real *b, long ldb, long dh, long d,
                      struct spectrum *, struct error *);

@@ -14,6 +14,15 @@ struct head_work {
   double *line, *gain, *shift; /* [max(rows, inputs)] */
   double *gain_q, *gain_k;     /* [rows] */
   double *c_q, *c_k;           /* [rows] */
+  struct joint *joint;         /* NULL: no head so far had two parts */
+};
+
+/* Both parts of a head, one below the other: queries, keys. */
+struct joint {
+  struct spectra *spectra;
+  long cols;
+  real *q, *k; /* [rows of all parts, cols] */
+  struct reach reach_q[MOST_PARTS], reach_k[MOST_PARTS];
 };
 
 struct head_work *head_work_new(long rows, long inputs)
@@ -32,6 +41,12 @@ void head_work_free(struct head_work *w)
 {
   if (!w) return;
   spectra_free(w->spectra);
+  if (w->joint) {
+    spectra_free(w->joint->spectra);
+    memory_free(w->joint->q);
+    memory_free(w->joint->k);
+    memory_free(w->joint);
+  }
   void *all[] = {w->q, w->k, w->a, w->b, w->line, w->gain, w->shift, w->gain_q, w->gain_k, w->c_q, w->c_k};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) memory_free(all[i]);
   memory_free(w);
@@ -231,6 +246,85 @@ static void bound_part(const struct head_work *w, const struct head_logits *in, 
   }
 }
 
+/* --- two parts of one query ------------------------------------------------------------------------------ */
+
+static int is_same_norm(const struct norm *a, const struct norm *b)
+{
+  return a->kind == b->kind && a->gain == b->gain && a->shift == b->shift && a->first == b->first &&
+         a->size == b->size;
+}
+
+/* Whether both parts are linear in the same normalized query and in normalized keys. */
+static int can_join(const struct head_logits *in)
+{
+  const struct logit_part *x = &in->part[0], *y = &in->part[1];
+  return in->parts == 2 && !(in->clip > 0) && is_same_norm(&x->q.before, &y->q.before) &&
+         x->q.inputs == y->q.inputs && x->q.before.kind && x->k.before.kind && y->k.before.kind &&
+         !x->q.after.kind && !x->k.after.kind && !y->q.after.kind && !y->k.after.kind;
+}
+
+static struct joint *joint_new(const struct head_work *w)
+{
+  struct joint *j = memory_new(1, sizeof *j);
+  const long rows = MOST_PARTS * w->rows;
+  j->cols = w->inputs + w->rows;
+  j->spectra = spectra_new(rows, j->cols);
+  j->q = memory_new((size_t)(rows * j->cols), sizeof *j->q);
+  j->k = memory_new((size_t)(rows * j->cols), sizeof *j->k);
+  return j;
+}
+
+/* Rows of the queries, and the images of a unit ball of keys: of the first part its rows; of the second, which rotation
+   may turn, a ball. */
+static void join_part(struct head_work *w, const struct head_logits *in, int number, long width,
+                      struct reach q, struct reach k)
+{
+  const struct logit_part *part = &in->part[number];
+  const long first = number ? in->part[0].q.rows : 0;
+  if (!w->joint) w->joint = joint_new(w);
+  struct joint *j = w->joint;
+  const double length = sqrt((double)part->k.before.size);
+  j->reach_q[number] = q;
+  j->reach_k[number] = k;
+  for (long i = 0; i < part->q.rows; i++) {
+    real *to_q = j->q + (first + i) * j->cols, *to_k = j->k + (first + i) * j->cols;
+    memset(to_q, 0, (size_t)j->cols * sizeof *to_q);
+    memset(to_k, 0, (size_t)j->cols * sizeof *to_k);
+    memcpy(to_q, w->a + i * width, (size_t)part->q.inputs * sizeof *to_q);
+    if (number == 0)
+      for (long c = 0; c < part->k.inputs; c++) to_k[c] = (real)(length * w->b[i * width + c]);
+    else
+      to_k[in->part[0].k.inputs + i] = (real)k.weights;
+  }
+}
+
+/* |A u + B v| for |u|, |v| <= 1 is at most sigma_1([A / sqrt(w), B / sqrt(1 - w)]) for every w in (0, 1), and reaches
+   the least of these: two quadratic constraints leave no gap (Brickman, Proc. AMS 12, 1961; Boyd and Vandenberghe,
+   Convex Optimization, appendix B). There the parts have the shares w and 1 - w. */
+static int bound_jointly(struct head_work *w, const struct head_logits *in, struct head_spectrum *h,
+                         struct error *e)
+{
+  const struct joint *j = w->joint;
+  const struct reach *q = j->reach_q, *k = j->reach_k;
+  const double first = q[0].weights * k[0].weights, second = q[1].weights * k[1].weights;
+  const long rows = in->part[0].q.rows, turned = in->part[1].q.rows, q_cols = in->part[0].q.inputs,
+             k_cols = in->part[0].k.inputs + turned;
+  double share = first / (first + second), sigma;
+  if (!isfinite(h->bound) || !(first > 0) || !(second > 0)) return STATUS_OK;
+  int status = least_of_weighted_forms(w->joint->spectra, j->q, j->cols, j->k, j->cols, rows + turned,
+                                       q_cols > k_cols ? q_cols : k_cols, rows, &share, &sigma, e);
+  sigma *= sqrt((double)in->part[0].q.before.size);
+  if (status || !(sigma < first + second)) return status;
+  h->bound = 0;
+  h->terms = 0;
+  for (int p = 0; p < in->parts; p++) {
+    double rest = q[p].rest * (k[p].weights + k[p].rest) + q[p].weights * k[p].rest;
+    add_term(h, in->part[p].name, fabs(in->scale) * (sigma * (p ? 1 - share : share) + rest));
+  }
+  if (h->still > h->bound) h->still = h->bound;
+  return STATUS_OK;
+}
+
 /* --- a head -------------------------------------------------------------------------------------------- */
 
 static int put_part(struct head_work *w, const struct head_logits *in, int number, struct head_spectrum *h,
@@ -259,6 +353,7 @@ static int put_part(struct head_work *w, const struct head_logits *in, int numbe
   if (!status) status = spectrum_of_form(w->spectra, w->a, width, w->b, width, rows, width, &form, e);
   if (status) return status;
   bound_part(w, in, number, reach_q, reach_k, form.spectral_norm, width, h);
+  if (can_join(in)) join_part(w, in, number, width, reach_q, reach_k);
   return STATUS_OK;
 }
 
@@ -267,6 +362,10 @@ int head_spectrum(struct head_work *w, const struct head_logits *in, struct head
   *h = (struct head_spectrum){.parts = in->parts, .scale = in->scale};
   for (int p = 0; p < in->parts; p++) {
     int status = put_part(w, in, p, h, e);
+    if (status) return status;
+  }
+  if (can_join(in)) {
+    int status = bound_jointly(w, in, h, e);
     if (status) return status;
   }
   for (int t = 1; t < h->terms; t++)

@@ -36,11 +36,11 @@ struct bound_term {
      gain of the norm before (centered for LayerNorm), r the biases and the product with the norm's shift
      (kexue.fm/archives/11126, with gains).
    - b: with norms of both, n_q and n_k numbers each: s sqrt(n_q n_k) max over rotated pairs of max|gain_q| max|gain_k|.
-   - c: MLA: the sum over its parts.
+   - c: MLA: the largest sum of both parts over one query, with free latents and rotary keys; its biases as in a.
    - d: no rotation, no norms of queries and keys, one part: equal to `still`.
    In some families (YaRN) rotation has a factor, which A, B, r and gains contain.
    still: no rotation between query and key (the same position, or no rotation at all): norms of products instead of
-   products of norms; NaN with norms of queries and keys. */
+   products of norms, MLA: at most its bound; NaN with norms of queries and keys. */
 struct head_spectrum {
   int parts; /* 0: not softmax attention */
   struct part_spectrum part[MOST_PARTS];

@@ -107,14 +107,14 @@ static void put_bounds(struct spectra_writing *w)
       "largest |logit| that any input and any two positions could have, before any cap: scale (sqrt(D)|A| + "
       "|c_q|) "
       "(sqrt(D)|B| + |c_k|), A and B the head's rows with the gain of the norm before, c the biases; mla: "
-      "content and "
-      "rotary parts added; under norms of queries and keys from their gains alone (kexue.fm/archives/11126); "
+      "the largest sum of content and rotary part over one query, the latent and the rotary key being any of "
+      "their length; "
+      "under norms of queries and keys from their gains alone (kexue.fm/archives/11126); "
       "where no head turns as attn/bound_still");
   for (long i = 0; i < heads; i++) w->values[i] = (float)s->head[i].still;
   put(w, "attn/bound_still", PER_HEAD, "bound on |logit| without a turn",
       "as attn/bound, between positions that rotation does not turn against each other: norms of products "
-      "instead of "
-      "products of norms");
+      "instead of products of norms; mla: at most attn/bound");
   for (long i = 0; i < heads; i++) {
     const struct head_spectrum *h = &s->head[i];
     w->values[i] = h->terms ? (float)(h->term[h->largest].value / h->bound) : NAN;

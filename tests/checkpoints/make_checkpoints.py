@@ -193,6 +193,38 @@ def terms_of(parts, scale):
     return terms, still
 
 
+def joined(parts, scale, apart):
+    """terms of two parts of one normalized query: the least over w of |[A / sqrt(w), B / sqrt(1 - w)]| is sharp where a
+    rotated key is any vector of its length (Brickman 1961); the same w are tried as by the program"""
+    (_, qc, kc, _, _), (_, qr, kr, _, _) = parts
+    (a, _, d), (b, _, e), (c, _, _), (f, _, g) = qc.bound(), kc.bound(), qr.bound(), kr.bound()
+    first, second = d * a.T @ b * e, d * c.T * norm2(f) * g
+    tried = {}
+
+    def value(w):
+        tried[w] = norm2(np.hstack([first / np.sqrt(w), second / np.sqrt(1 - w)]))
+        return tried[w]
+
+    products = d * norm2(a) * e * norm2(b), d * norm2(c) * norm2(f) * g
+    value(products[0] / sum(products))
+    golden, low, high = (np.sqrt(5) - 1) / 2, 0, 1
+    at = [1 - golden, golden]
+    values = [value(w) for w in at]
+    for _ in range(10):
+        if values[1] < values[0]:
+            low, at[0], values[0] = at[0], at[1], values[1]
+            at[1] = low + golden * (high - low)
+            values[1] = value(at[1])
+        else:
+            high, at[1], values[1] = at[1], at[0], values[0]
+            at[0] = high - golden * (high - low)
+            values[0] = value(at[0])
+    w = min(tried, key=tried.get)
+    assert tried[w] < sum(products)
+    return {name: apart[name] + scale * (share * tried[w] - product)  # biases as before
+            for (name, *_), share, product in zip(parts, (w, 1 - w), products)}
+
+
 def sampled(parts, scale, positions=(0, 1, 5, 40)):
     """the largest |logit| of random inputs"""
     most = 0
@@ -229,7 +261,10 @@ class Model:
             for what, w, count in ((q.label, q.w, None), (k.label, k.w, None), (q.label + "^T " + k.label, q.w.T @ k.w, n)):
                 self.lines.append("%s\t%s\t%s" % (at, what, "\t".join(fmt(v) for v in summary(w, count))))
         terms, still = terms_of(parts, scale)
+        if len(parts) == 2:
+            terms = joined(parts, scale, terms)
         bound = sum(terms.values())
+        still = min(still, bound)
         if all(q.after is None or q.over == len(q.w) for _, q, k, _, _ in parts):
             assert sampled(parts, scale) <= bound * (1 + 1e-9), (self.family, layer, head)
         largest = max(terms, key=terms.get)
