@@ -667,7 +667,7 @@ class Lines(Importing):
                 "tot/loss": 3.5,
             },
             "Epoch 1 | iter 14 step 7 | loss train: 2.5, val: n/a | iter time: 45.5 ms (step)": {
-                "loss_train": 2.5,
+                "loss": 2.5,
                 "iter_time": 45.5,
             },
         }.items():
@@ -694,6 +694,33 @@ class Lines(Importing):
             self.refused("a line needs a step or an epoch", self.write("n.log", line + "\n"))
         for text in ('{"current_steps": 7, "total_steps": 9, "loss": 2}\n', '{"num_updates": 7, "epoch": 1, "loss": "2"}\n'):
             self.has(self.imported(self.write("l.jsonl", text)), "loss", {7: 2})
+
+    def test_lines_of_more_trainers(self):
+        """A line whose count is another than that of the rows around belongs to the step of these; sources are no series."""
+        litgpt = (
+            "Epoch 1 | iter 1 step 0 | loss train: 2.500, val: n/a | iter time: 350.01 ms\n"
+            "Epoch 1 | iter 16 step 1 | loss train: 2.250, val: n/a | iter time: 340.01 ms (step)\n"
+            "iter 600: val loss 2.1250, val time: 5000.00 ms\n"
+        )
+        t5x = "I0301 10:00:00.123456 140000000000000 logging_writer.py:48] [100] collection=train loss=2.75, learning_rate=0.01\n"
+        fairseq = (
+            '2023-03-01 10:00:10 | INFO | train_inner | {"epoch": 1, "update": 0.5, "loss": "14.5", "num_updates": "100"}\n'
+            '2023-03-01 10:00:20 | INFO | valid | {"epoch": 1, "valid_loss": "10.5", "valid_num_updates": "100"}\n'
+            '2023-03-01 10:00:30 | INFO | train_inner | {"epoch": 2, "update": 1.5, "loss": "13.5", "num_updates": "200"}\n'
+        )
+        espnet = "[host] 2022-05-01 10:05:00,123 (trainer:732) INFO: 1epoch:train:1-100batch: acc=0.25, loss=101.5\n"
+        yolox = "2021-07-28 10:00:00 | INFO     | yolox.core.trainer:245 - epoch: 1/300, iter: 10/1849, total_loss: 19.5\n"
+        for text, wanted in (
+            (litgpt, {"loss": {0: 2.5, 1: 2.25}, "val_loss": {1: 2.125}}),
+            (t5x, {"loss": {100: 2.75}, "lr": {100: 0.01}}),
+            (fairseq, {"loss": {100: 14.5, 200: 13.5}, "val_loss": {100: 10.5}}),
+            (espnet, {"loss": {100: 101.5}, "acc": {100: 0.25}}),
+            (yolox, {"total_loss": {10: 19.5}}),
+        ):
+            with self.subTest(text):
+                run = self.lines(*text.splitlines())
+                for name, values in wanted.items():
+                    self.has(run, name, values)
 
     def test_numbers_with_units(self):
         for text, value, unit in (

@@ -22,6 +22,7 @@ _STEPS = (
     "|num_updates|current_steps"
 )
 STEP_NAMES = {*_STEPS.split("|"), "global step"}
+_OF_FAIRSEQ = ("valid_num_updates", "train_num_updates")
 EPOCHS = ("epoch", "Epoch", "train/epoch")
 RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition")
@@ -247,7 +248,9 @@ class Log:
     # --- for readers --------------------------------------------------------------------------------------
 
     def is_step(self, name: str) -> bool:
-        return name == self.step if self.step else name == self.step_found if self.step_found else name in STEP_NAMES
+        if self.step or not self.step_found:
+            return name == self.step if self.step else name in STEP_NAMES
+        return name == self.step_found or (self.step_found == "num_updates" and name in _OF_FAIRSEQ)
 
     def say(self, text: str) -> None:
         self.messages.append(f"{self.path}: {text}")
@@ -307,7 +310,7 @@ class Log:
         for name in names:
             step = whole(names[name]) if self.is_step(name) else None
             if step is not None:
-                self.step_found = name
+                self.step_found = self.step_found or name
                 del names[name]
                 return self.put(step, names, "/".join(parts), run, line)
         epoch = next((names.pop(name) for name in EPOCHS if isinstance(names.get(name), (int, float))), None)

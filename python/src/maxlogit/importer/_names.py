@@ -16,7 +16,7 @@ _WORDS = {
 }
 _ATTENTION = {"attn", "attention", "attns"}
 _SERIES = {
-    "loss": "train/loss loss/train train_loss training_loss lm_loss train/lm_loss reduced_train_loss "
+    "loss": "train/loss loss/train loss_train train_loss training_loss lm_loss train/lm_loss reduced_train_loss "
     "lm-loss-training/lm_loss learning/loss train_loss_step train/loss_step train/CrossEntropyLoss train/ce_loss "
     "loss_metrics/global_avg_loss",
     "val_loss": "val/loss valid/loss validation/loss eval/loss eval_loss loss/val validation_loss val_loss_step valid_loss "

@@ -11,12 +11,14 @@ from maxlogit.importer._log import EPOCHS, STEP_NAMES, Log
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats import (
     aim,
+    allennlp,
     clearml,
     csv_table,
     dictionaries,
     json_lines,
     llm_c,
     long_table,
+    marked_json,
     megatron,
     mlflow,
     numpy_arrays,
@@ -38,6 +40,7 @@ FORMATS: list[Format] = [
             tensorboard,
             numpy_arrays,
             mlflow,
+            allennlp,
             clearml,
             trainer_state,
             json_lines,
@@ -46,13 +49,10 @@ FORMATS: list[Format] = [
             long_table,
             csv_table,
             printed,
-            dictionaries,
-            tqdm,
-            llm_c,
-            olmo,
-            megatron,
         )
     ),
+    *marked_json.FORMATS,
+    *(module.FORMAT for module in (dictionaries, tqdm, llm_c, olmo, megatron)),
     *programs.FORMATS,
     other_lines.FORMAT,
 ]
@@ -97,7 +97,7 @@ def _read(path: str, options: Any) -> list[Log]:
             if logs:
                 return logs
         raise UsageError(
-            f"{path}: a folder without event files of TensorBoard, metrics/ of MLflow, trainer_state.json; name a file"
+            f"{path}: a folder without event files of TensorBoard, metrics/ of MLflow, trainer_state.json, metrics_epoch_0.json; name a file"
         )
     source = Source(path)
     log = Log(path, options.step, options.keep_later)

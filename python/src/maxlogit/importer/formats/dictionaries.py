@@ -26,7 +26,7 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     for name in list(values):
         step = whole(values[name]) if state.log.is_step(name) else None
         if step is not None:
-            state.log.step_found = name
+            state.log.step_found = state.log.step_found or name
             return Row(step, {key: x for key, x in values.items() if key != name})
     trained = any("loss" in name or "reward" in name for name in values) and "train_runtime" not in values
     return Row(None, values) if trained else None

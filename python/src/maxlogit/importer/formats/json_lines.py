@@ -88,7 +88,7 @@ def _has_steps(row: dict[str, Any], log: Log) -> bool:
 
 def knows(source: Source) -> bool:
     if source.name.endswith((".jsonl", ".ndjson", ".json")):
-        return True
+        return not source.head.lstrip().startswith(("DLLL {", ":::MLLOG {"))
     first, _, rest = source.head.lstrip().partition("\n")
     printed = first.endswith("}") and any(line and line.lstrip()[:1] not in ("{", "[", "") for line in rest.split("\n"))
     return bool(re.match(r'\s*(\{\s*["}]|\[\s*[\[{])', source.head)) and not printed

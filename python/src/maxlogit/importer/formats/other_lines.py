@@ -37,6 +37,7 @@ _STEP = re.compile(
 _BEFORE = re.compile(r"(?:^|[^\w/.-])([a-z]+)[ _-]$")
 _BEGIN = re.compile(
     r"^\s*(?:(?P<a>\d{1,15})(?= \|)|\[(?P<b>\d{1,15})(?: \||\]\t))|(?<![\w.])(?P<c>\d{1,15})(?:\.0)?it/\d{1,15}it\b"
+    r"|logging_writer\.py:\d+\] \[(?P<d>\d{1,15})\]"  # of clu: T5X
 )
 _RANKS = ("batch", "up.", "update", "iter", "iteration", "step", "acc_iter", "num_update", "globalstep")
 _NUMBER_OF = {  # before "step": how many, not which
@@ -57,6 +58,7 @@ _SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluat
 _TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
 _LOSS = re.compile(r"(?i)loss|perplexity|ppl|nll|xent|entropy|cost|bpb")
 _RATE = re.compile(r"(?i)(?:lr|learning.rate|grad.?norm)$")
+_SOURCE = re.compile(r"\| [\w.]+(?::[\w<>]+)?:\d+ - |\([\w.]+:\d+\) (?=[A-Z]+:)")  # where it was printed: of loguru, ESPnet
 _LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 
 
@@ -105,7 +107,12 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     best = max(steps, key=lambda match: _rank(match["word"]), default=None)
     if best and (row or _rank(best["word"])):
         whole = _rank(best["word"]) > _RANKS.index("step")
-        if whole or row is None or row.at is None:
+        if len({match["word"] for match in steps}) > 1:
+            state.counts = best["word"]
+        last = next((row.epoch for row in reversed(state.rows) if row.epoch is not None), None)
+        if row is None and state.counts and _rank(best["word"]) < _rank(state.counts) and (last, state.last) != (None, None):
+            row = Row(None, {}, best["mode"] or "", last, state.last if last is None else None)
+        elif whole or row is None or row.at is None:
             epoch = None if whole else row.epoch if row else state.epoch
             total, mode = int(best["total"] or 0), (row.prefix if row else "") or best["mode"] or ""
             row = Row(None, {}, mode, epoch, int(best["at"]), total, not _rank(best["word"]) and total > 0)
@@ -123,7 +130,7 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
 def line(line: str, state: Printed) -> Optional[Row]:
     if not any(c.isdigit() for c in line):
         return None
-    row, rest = _position(line, state)
+    row, rest = _position(_SOURCE.sub("| ", line), state)
     if not row:
         if "loss" in line.lower() and any(_LOSS.search(name) for name in pairs(line)[0]):
             state.log.unplaced.append(state.log.lines)
