@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from typing import Any
@@ -9,53 +10,21 @@ from typing import Any
 from maxlogit._library import UsageError
 from maxlogit.importer._log import EPOCHS, STEP_NAMES, Log
 from maxlogit.importer._source import Source
-from maxlogit.importer.formats import (
-    aim,
-    allennlp,
-    clearml,
-    csv_table,
-    dictionaries,
-    json_lines,
-    llm_c,
-    long_table,
-    marked_json,
-    megatron,
-    mlflow,
-    numpy_arrays,
-    olmo,
-    other_lines,
-    printed,
-    programs,
-    tensorboard,
-    tqdm,
-    trainer_state,
-    wandb_chart,
-)
+from maxlogit.importer.formats import csv_table, megatron, printed
 from maxlogit.importer.formats._format import Format
 
-FORMATS: list[Format] = [
-    *(
-        module.FORMAT
-        for module in (
-            tensorboard,
-            numpy_arrays,
-            mlflow,
-            allennlp,
-            clearml,
-            trainer_state,
-            json_lines,
-            wandb_chart,
-            aim,
-            long_table,
-            csv_table,
-            printed,
-        )
-    ),
-    *marked_json.FORMATS,
-    *(module.FORMAT for module in (dictionaries, tqdm, llm_c, olmo, megatron)),
-    *programs.FORMATS,
-    other_lines.FORMAT,
-]
+_MODULES = (
+    *("tensorboard", "numpy_arrays", "mlflow", "allennlp", "clearml", "trainer_state", "json_lines", "tables", "csv_table"),
+    *("printed", "marked_json", "dictionaries", "tqdm", "llm_c", "olmo", "megatron", "programs", "other_lines"),
+)
+
+
+def _formats(module: str) -> list[Format]:
+    found = importlib.import_module(f"{__name__}.{module}")
+    return list(getattr(found, "FORMATS", None) or [found.FORMAT])
+
+
+FORMATS: list[Format] = [format for module in _MODULES for format in _formats(module)]
 _LINES = [format.line for format in FORMATS[: FORMATS.index(megatron.FORMAT) + 1] if format.line]  # the last takes any line
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from maxlogit.importer._log import flat, whole
@@ -10,16 +11,9 @@ from maxlogit.importer.formats.json_lines import Decoder
 
 
 def _line(line: str, state: Printed) -> Optional[Row]:
-    begin = (
-        max(line.find("{'"), line.find('{"'))
-        if "{'" not in line or '{"' not in line
-        else min(line.find("{'"), line.find('{"'))
-    )
-    end = line.rfind("}")
-    if begin < 0 or end < begin:
-        return None
+    begin = re.search("{['\"]", line)
     try:
-        found = Decoder()(line[begin : end + 1])
+        found = Decoder()(line[begin.start() : line.rfind("}") + 1]) if begin else None
     except ValueError:
         return None
     values = dict(flat(found)) if isinstance(found, dict) else {}
