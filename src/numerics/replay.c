@@ -82,9 +82,18 @@ static void run_kept(struct program *const *all, int count)
   }
 }
 
+/* Calls of the device follow each other inside, steps of the host run outside. */
+static void be_inside(struct device *d, int wanted, int *inside)
+{
+  if (!d->enter || *inside == wanted) return;
+  (wanted ? d->enter : d->leave)(d);
+  *inside = wanted;
+}
+
 static void run_all(struct program *const *all, int count)
 {
   struct program *p = all[0];
+  int inside = 0;
   REQUIRE(p->planned);
   device_settle_scratch(p->device);
   /* Make the calls one by one the first time: this covers the device's one-time setup. */
@@ -94,14 +103,19 @@ static void run_all(struct program *const *all, int count)
   }
   for (int i = 0; i < p->groups; i++) {
     const struct group *g = &p->group[i];
+    be_inside(p->device, !p->call[p->order[g->from]].host, &inside);
     if (g->fusion && p->device->ops.shared[OP_matmul] && !p->device->op_seconds)
       fusion_run(p->device, g->fusion, g->count, g->piece);
     else if (g->apart && !p->kept && !p->device->op_seconds)
       parallel_for(p->device->pool, g->count, run_piece, &(struct level_call){p, g});
     else
-      for (int k = g->from; k < g->from + g->count; k++) run_at(all, count, k);
+      for (int k = g->from; k < g->from + g->count; k++) {
+        be_inside(p->device, !p->call[p->order[k]].host, &inside);
+        run_at(all, count, k);
+      }
     sums_go_on(p->device);
   }
+  be_inside(p->device, 0, &inside);
 }
 
 void program_run(struct program *p) { run_all(&p, 1); }

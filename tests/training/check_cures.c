@@ -642,7 +642,7 @@ START_TEST(step_on_a_sphere)
     double stretch, w[6];
   } cases[] = {
     {"hyperball", .968734, {.893781, 2.06455, -.184659, 0, .801451, 2.06455}},
-    {"spectral_sphere iterations=100 scope=tensor",
+    {"spectral_sphere iterations=40 scope=tensor",
      .902342,
      {.259617 / .902342, .617213 / .902342, -.065320 / .902342, 0, .226957 / .902342, .617213 / .902342}},
   };
@@ -727,7 +727,7 @@ START_TEST(sizes_stay)
     struct param *down = model_param(&f->model, 0, "ffn.w_down");
     struct qk_block last = {down, NULL, 0, 0, down->value.rows};
     double free_before = size_of_block(f, &last, 0);
-    for (long step = 0; step < 20; step++) step_on_draws(f, s, 4, step);
+    for (long step = 0; step < 8; step++) step_on_draws(f, s, 4, step);
     for (int i = 0; i < count; i++)
       ck_assert_double_eq_tol(size_of_block(f, &block[i], spectral), size[i],
                               (spectral ? 3e-3 : 8 * REAL_EPS) * size[i]);
@@ -737,7 +737,7 @@ START_TEST(sizes_stay)
     if (!spectral) { /* the size is that of the start, whatever becomes of a weight: not of the step before */
       struct tensor w = rows_of(&block[0]);
       fixture_scale(f, &block[0].weight->value, 0, block[0].weight->value.rows * w.cols, 1.25);
-      step_on_draws(f, s, 4, 20);
+      step_on_draws(f, s, 4, 8);
       ck_assert_double_eq_tol(size_of_block(f, &block[0], 0), size[0], 8 * REAL_EPS * size[0]);
       ck_assert_double_gt((double)fixture_series(f, 0, 0)[block[0].layer],
                           1.2); /* the largest of the layer */
@@ -750,7 +750,7 @@ START_TEST(sizes_stay)
 END_TEST
 
 /* --- spectral_tangent ------------------------------------------------------------------------------------- */
-#define SSO "spectral_tangent scope=tensor; spectral_sphere iterations=100 scope=tensor"
+#define SSO "spectral_tangent scope=tensor; spectral_sphere iterations=40 scope=tensor"
 
 /* A step of w_q from W = [1 2 0; 0 1 2] along g, lr .1, the sphere's stabilizer the last of the stack. */
 static void step_round(const char *device, const char *stack, const double g[6], double next[6],
