@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "analysis/json.h"
@@ -182,9 +181,7 @@ void bench_put(json_t *object, const char *name, const char *line, const struct 
 
 int bench_print(json_t *all, int status)
 {
-  if (all && !status)
-    json_print(all);
-  else
-    json_decref(all);
+  if (all && !status) return json_print(all), status;
+  json_decref(all);
   return status;
 }

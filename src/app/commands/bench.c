@@ -1,6 +1,5 @@
 /* bench.c - maxlogit bench: which bench is asked for, of which device */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -53,11 +52,11 @@ static int bench(void *request, struct error *e)
     return error_set(e, STATUS_USAGE, "bench: %s: only device=cpu or device=cuda can be said here", device);
   if (!cuda && r->stack >= BENCH_ON_CPU)
     return error_set(e, STATUS_USAGE, "bench --stack=%s: of device=cuda alone", bench_stack_names[r->stack]);
+  const double usual = cuda ? 2.5 : 1.5;
   struct bench b = {.stack = r->stack < 0 ? NULL : bench_stack_names[r->stack],
                     .seconds = r->seconds ? r->seconds / (cuda ? 2 : 1)
                                : r->quick ? 1
-                               : cuda     ? 2.5
-                                          : 1.5,
+                                          : usual,
                     .quick = r->quick != 0,
                     .json = r->json != 0,
                     .most_runs = r->runs,
