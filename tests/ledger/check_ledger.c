@@ -1290,7 +1290,7 @@ START_TEST(tuned_arms)
   folder_make(folder);
   snprintf(where, sizeof where, "sweep.dir=%s/runs", folder);
   ck_assert_int_eq(ledger_open(&l, tuned_rows, NULL, 0, &e), STATUS_OK);
-  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8", "train.lr=0.01"},
+  l.stages = 2, l.jobs = 2, l.assignment = (const char *const[]){where, "sweep.together=8", "train.lr=0.1"},
   l.assignments = 3;
   ck_assert_msg(ledger_run(&l, &e) == STATUS_OK, "%s", e.text);
   for (int i = 0; i < l.entries; i++) {
@@ -1368,9 +1368,9 @@ END_TEST
 static const struct claim_row phase_rows[] = {
   CLAIM(0.2, .id = "phases", PHASES, .metric = "val_loss:0-0:mean"),
   CLAIM(0.2, .id = "without", RATES(0.003), .metric = "loss"),
-  CLAIM(0.2, .id = "tuned-phases", .start = TINY, .equal = EQUAL_TUNED,
-        .arm = {{.name = "A"}, {.name = "B", .start = "train.lr=0.03"}}, .metric = "lr",
-        .prediction = PREDICT_LESS),
+  CLAIM_OF(TINY "train.lr = 0.03\nrecord.spectra_every = 0\n", 0.2, .id = "tuned-phases", .start = TINY,
+           .equal = EQUAL_TUNED, .arm = {{.name = "A"}, {.name = "B", .start = "train.lr=0.03"}},
+           .metric = "lr", .prediction = PREDICT_LESS),
   {0}};
 
 #define LOST .start = TINY "train.lr = 1e30\ntrain.on_nonfinite = fail\n"
