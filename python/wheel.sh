@@ -69,7 +69,7 @@ libraries() {
   mkdir -p "$prefix/lib" "$prefix/include"
   (cd "$(from zlib)" && ./configure --static --prefix="$prefix" && make -j"$cores" install)
   "$cmake" -S "$(from hdf5)" -B hdf5.build -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DBUILD_SHARED_LIBS=OFF \
-    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES=OFF -DHDF5_BUILD_CPP_LIB=OFF \
+    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES=OFF -DHDF5_BUILD_CPP_LIB=OFF -DHDF5_BUILD_HL_LIB=OFF \
     -DHDF5_ENABLE_Z_LIB_SUPPORT=ON -DHDF5_ENABLE_SZIP_SUPPORT=OFF -DZLIB_ROOT="$prefix" -DZLIB_USE_EXTERNAL=OFF
   "$cmake" --build hdf5.build -j "$cores" --target install
   for name in libmicrohttpd jansson; do
@@ -115,7 +115,7 @@ END
   libraries=$work/libraries/lib
   LD_LIBRARY_PATH=$blas/lib ../tree/configure -q --prefix=/usr/local --without-cuda --without-mpi CFLAGS=-g1 LDFLAGS=-s PKG_CONFIG=/bin/false \
     CPPFLAGS="-I$work/libraries/include" BLAS_CFLAGS="-I$blas/include -include $work/blas.h" BLAS_LIBS="-L$blas/lib -lscipy_openblas" \
-    HDF5_CFLAGS=" " HDF5_LIBS="$libraries/libhdf5_hl.a $libraries/libhdf5.a $libraries/libz.a -lm -ldl -lpthread" \
+    HDF5_CFLAGS=" " HDF5_LIBS="$libraries/libhdf5.a $libraries/libz.a -lm -ldl -lpthread" \
     GSL_CFLAGS=" " GSL_LIBS="$libraries/libgsl.a" XXHASH_CFLAGS=-DXXH_INLINE_ALL XXHASH_LIBS=" " JANSSON_CFLAGS=" " JANSSON_LIBS="$libraries/libjansson.a" \
     MICROHTTPD_CFLAGS=" " MICROHTTPD_LIBS="$libraries/libmicrohttpd.a"
   make -s -j"$cores" LDFLAGS="-s -Wl,-rpath,'\$\$ORIGIN/../lib:\$\$ORIGIN/_program/lib'" all

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <hdf5.h>
-#include <hdf5_hl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +25,17 @@ struct image {
   int lent;
 };
 
+/* An element of a scale's REFERENCE_LIST. `unused` is the padding in the file. */
+struct place {
+  hobj_ref_t dataset;
+  int32_t dimension, unused;
+};
+
+struct use {
+  hobj_ref_t scale;
+  struct place place;
+};
+
 struct h5 {
   hid_t file;
   struct image image;
@@ -33,6 +43,8 @@ struct h5 {
   size_t size;
   char *head; /* building: storage/seal.h */
   size_t head_size;
+  struct use *use; /* building: the dimensions that scales are attached to */
+  size_t uses, uses_room;
   struct error problem;
   int outside; /* the library's mutex has been released */
 };
@@ -54,10 +66,17 @@ static hid_t number_type(enum h5_kind kind, int in_file)
   }
 }
 
-static hid_t text_type(size_t size)
+/* NUL-terminated. */
+static hid_t ascii_type(size_t size)
 {
   hid_t type = H5Tcopy(H5T_C_S1);
   H5Tset_size(type, size);
+  return type;
+}
+
+static hid_t text_type(size_t size)
+{
+  hid_t type = ascii_type(size);
   H5Tset_strpad(type, H5T_STR_NULLPAD);
   H5Tset_cset(type, H5T_CSET_UTF8);
   return type;
@@ -134,6 +153,7 @@ void h5_free(struct h5 *h)
   if (!h->image.lent) free(h->image.bytes);
   memory_free(h->text);
   memory_free(h->head);
+  memory_free(h->use);
   memory_free(h);
 }
 
@@ -191,6 +211,105 @@ static hid_t memory_access(struct h5 *h, char name[32])
   return access;
 }
 
+/* --- attributes and dimension scales ------------------------------------------------------------------- */
+
+/* `count` values; 0: a scalar. */
+static void put(struct h5 *h, h5_id id, const char *name, int count, hid_t file_type, hid_t type,
+                const void *value)
+{
+  if (id < 0) return;
+  hsize_t length = (hsize_t)count;
+  hid_t space = count ? H5Screate_simple(1, &length, NULL) : H5Screate(H5S_SCALAR);
+  hid_t a = H5Acreate2(id, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
+  if (a < 0 || H5Awrite(a, type, value) < 0) fail(h, "write the attribute", name);
+  if (a >= 0 && H5Aclose(a) < 0) fail(h, "close the attribute", name);
+  H5Sclose(space);
+}
+
+static void put_ascii(struct h5 *h, h5_id id, const char *name, const char *value)
+{
+  hid_t type = ascii_type(strlen(value) + 1);
+  put(h, id, name, 0, type, type, value);
+  H5Tclose(type);
+}
+
+/* Attributes of scales and of datasets follow the "HDF5 Dimension Scale Specification and Design Notes", section 4.2
+   (support.hdfgroup.org/HDF5/doc/HL/H5DS_Spec.pdf), in the types that H5DSset_scale, H5DSset_label and
+   H5DSattach_scale use. Those functions are in a library of their own, and they rewrite all attributes per dimension. */
+void h5_make_scale(struct h5 *h, h5_id id, const char *name)
+{
+  put_ascii(h, id, "CLASS", "DIMENSION_SCALE");
+  put_ascii(h, id, "NAME", name);
+}
+
+static hobj_ref_t reference(struct h5 *h, h5_id id)
+{
+  hobj_ref_t to = 0;
+  if (H5Rcreate(&to, id, ".", H5R_OBJECT, -1) < 0) fail(h, "refer to", "a dataset");
+  return to;
+}
+
+static void add_use(struct h5 *h, hobj_ref_t scale, hobj_ref_t dataset, int dim)
+{
+  if (h->uses == h->uses_room) {
+    h->use = memory_grow(h->use, h->uses_room, 2 * h->uses_room + 64, sizeof *h->use);
+    h->uses_room = 2 * h->uses_room + 64;
+  }
+  h->use[h->uses++] = (struct use){scale, {dataset, dim, 0}};
+}
+
+void h5_dimensions(struct h5 *h, h5_id id, int rank, const char *const *label, const h5_id *scale)
+{
+  hobj_ref_t to[4], own = id < 0 ? 0 : reference(h, id);
+  hvl_t list[4] = {{0}};
+  int attached = 0;
+  for (int i = 0; i < rank && id >= 0; i++) {
+    if (scale[i] < 0) continue;
+    to[i] = reference(h, scale[i]);
+    list[i] = (hvl_t){1, &to[i]};
+    add_use(h, to[i], own, i);
+    attached = 1;
+  }
+  hid_t text = ascii_type(H5T_VARIABLE), lists = H5Tvlen_create(H5T_STD_REF_OBJ);
+  put(h, id, "DIMENSION_LABELS", rank, text, text, label);
+  if (attached) put(h, id, "DIMENSION_LIST", rank, lists, lists, list);
+  H5Tclose(lists);
+  H5Tclose(text);
+}
+
+static hid_t place_type(int in_file)
+{
+  hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct place));
+  H5Tinsert(type, "dataset", offsetof(struct place, dataset), H5T_STD_REF_OBJ);
+  H5Tinsert(type, "dimension", offsetof(struct place, dimension), number_type(KIND_I32, in_file));
+  return type;
+}
+
+/* Write the REFERENCE_LIST of each scale, once. */
+static void put_uses(struct h5 *h)
+{
+  hid_t file_type = place_type(1), type = place_type(0);
+  struct place *place = memory_new(h->uses + 1, sizeof *place);
+  while (h->uses) {
+    hobj_ref_t scale = h->use->scale;
+    size_t rest = 0;
+    int count = 0;
+    for (size_t i = 0; i < h->uses; i++)
+      if (h->use[i].scale == scale)
+        place[count++] = h->use[i].place;
+      else
+        h->use[rest++] = h->use[i];
+    h->uses = rest;
+    h5_id id = H5Rdereference2(h->file, H5P_DEFAULT, H5R_OBJECT, &scale);
+    if (id < 0) fail(h, "find", "a scale");
+    put(h, id, "REFERENCE_LIST", count, file_type, type, place);
+    h5_done(h, id);
+  }
+  memory_free(place);
+  H5Tclose(type);
+  H5Tclose(file_type);
+}
+
 /* --- building ------------------------------------------------------------------------------------------ */
 
 /* Files of HDF5 1.10, whatever the library: its metadata carry checksums, and all current readers know it. */
@@ -210,6 +329,7 @@ struct h5 *h5_new(void)
 static size_t finish(struct h5 *h)
 {
   ssize_t size = -1;
+  put_uses(h);
   if (H5Fflush(h->file, H5F_SCOPE_GLOBAL) < 0 || (size = H5Fget_file_image(h->file, NULL, 0)) < 0)
     fail(h, "finish", "the file");
   if (h->file >= 0 && H5Fclose(h->file) < 0) fail(h, "close", "the file");
@@ -364,44 +484,22 @@ void h5_remove(struct h5 *h, const char *path)
   if (H5Ldelete(h->file, path, H5P_DEFAULT) < 0) fail(h, "remove", path);
 }
 
-static void put(struct h5 *h, h5_id id, const char *name, hid_t file_type, hid_t type, const void *value)
-{
-  if (id < 0) return;
-  hid_t space = H5Screate(H5S_SCALAR);
-  hid_t a = H5Acreate2(id, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT);
-  if (a < 0 || H5Awrite(a, type, value) < 0) fail(h, "write the attribute", name);
-  if (a >= 0 && H5Aclose(a) < 0) fail(h, "close the attribute", name);
-  H5Sclose(space);
-}
-
 /* Of variable length, which h5py returns as str. */
 void h5_put_text(struct h5 *h, h5_id id, const char *name, const char *value)
 {
   hid_t type = text_type(H5T_VARIABLE);
-  put(h, id, name, type, type, &value);
+  put(h, id, name, 0, type, type, &value);
   H5Tclose(type);
 }
 
 void h5_put_int(struct h5 *h, h5_id id, const char *name, int64_t value)
 {
-  put(h, id, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+  put(h, id, name, 0, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
 }
 
 void h5_put_real(struct h5 *h, h5_id id, const char *name, double value)
 {
-  put(h, id, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
-}
-
-void h5_make_scale(struct h5 *h, h5_id id, const char *name)
-{
-  if (id >= 0 && H5DSset_scale(id, name) < 0) fail(h, "make the scale", name);
-}
-
-void h5_dimension(struct h5 *h, h5_id id, int dim, const char *label, h5_id scale)
-{
-  if (id < 0) return;
-  if (H5DSset_label(id, (unsigned)dim, label) < 0) fail(h, "label", label);
-  if (scale >= 0 && H5DSattach_scale(id, scale, (unsigned)dim) < 0) fail(h, "attach the scale", label);
+  put(h, id, name, 0, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
 }
 
 void h5_done(struct h5 *h, h5_id id)

@@ -2,9 +2,8 @@
    A file is built in memory and written to disk in one piece by base/file.h (temporary file, sync, rename). So the
    library never runs into a full disk, and a reader never gets a partial file. A seal (storage/seal.h) follows the last
    byte that HDF5 counts. It is checked before the library parses anything, so a damaged file is never parsed.
-   Not every build of the library is thread-safe (Debian's is), and its high-level part never is. So from h5_new or
-   h5_load to h5_save or h5_free other threads wait before they can open a file. All calls for a file belong on one
-   thread. */
+   Not every build of the library is thread-safe (Debian's is). So from h5_new or h5_load to h5_save or h5_free other
+   threads wait before they can open a file. All calls for a file belong on one thread. */
 #ifndef MAXLOGIT_STORAGE_H5_H
 #define MAXLOGIT_STORAGE_H5_H
 #include <stddef.h>
@@ -57,9 +56,10 @@ h5_id h5_put(struct h5 *, const char *path, const struct h5_shape *, const void 
 void h5_put_text(struct h5 *, h5_id, const char *name, const char *value); /* UTF-8 */
 void h5_put_int(struct h5 *, h5_id, const char *name, int64_t value);
 void h5_put_real(struct h5 *, h5_id, const char *name, double value);
-/* Dimension scales: name dimension `dim` and attach the scale to it (-1: none). */
+/* Dimension scales: h5_dimensions names all dimensions of a dataset (NULL: no name) and attaches a scale to each (-1:
+   none), once per dataset. h5_save writes the list of a scale's uses; a scale in a file from h5_change gets no more. */
 void h5_make_scale(struct h5 *, h5_id, const char *name);
-void h5_dimension(struct h5 *, h5_id, int dim, const char *label, h5_id scale);
+void h5_dimensions(struct h5 *, h5_id, int rank, const char *const *label, const h5_id *scale);
 void h5_done(struct h5 *, h5_id);
 
 /* Open a file from disk, change it by the calls above and below, write it by h5_save. It keeps its head unless it gets

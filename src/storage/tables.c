@@ -21,12 +21,14 @@ static const char *path_of(char out[256], int table, const char *name)
 static void write_dimensions(struct h5 *h, h5_id id, int table, const struct row_column *c, h5_id steps)
 {
   char path[256];
-  h5_dimension(h, id, 0, table_steps[table], steps);
+  const char *label[4] = {table_steps[table]};
+  h5_id scale[4] = {steps, -1, -1, -1};
   for (int dim = 1; dim < c->shape.rank && c->label[dim]; dim++) {
-    h5_id scale = h5_find(h, path_of(path, table, c->label[dim]));
-    h5_dimension(h, id, dim, c->label[dim], scale);
-    h5_done(h, scale);
+    label[dim] = c->label[dim];
+    scale[dim] = h5_find(h, path_of(path, table, c->label[dim]));
   }
+  h5_dimensions(h, id, c->shape.rank, label, scale);
+  for (int dim = 1; dim < c->shape.rank; dim++) h5_done(h, scale[dim]);
 }
 
 static h5_id write_column(struct h5 *h, int table, const struct row_column *c, int64_t rows, int compress)

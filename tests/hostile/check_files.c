@@ -67,10 +67,8 @@ static void make_honest(const char *path)
   rows.kind = KIND_F64;
   h5_id losses = put_series(h, "/series/loss", &rows, loss);
   h5_id heads = put_series(h, "/series/attn/max_logit", &logits, logit);
-  h5_dimension(h, losses, 0, "step", steps);
-  h5_dimension(h, heads, 0, "step", steps);
-  h5_dimension(h, heads, 1, "layer", -1);
-  h5_dimension(h, heads, 2, "head", -1);
+  h5_dimensions(h, losses, 1, (const char *[]){"step"}, &steps);
+  h5_dimensions(h, heads, 3, (const char *[]){"step", "layer", "head"}, (h5_id[]){steps, -1, -1});
   events.dims[0] = 1;
   h5_done(h, h5_put(h, "/events", &events, &event));
   text_put(h, "/parameters/config", "train.steps = 20\n");

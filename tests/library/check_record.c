@@ -1,7 +1,6 @@
 /* check_record.c - maxlogit/record.h and read.h: what is recorded is read again, also after kill -9 and full disks */
 #include <check.h>
 #include <hdf5.h>
-#include <hdf5_hl.h>
 #include <locale.h>
 #include <math.h>
 #include <signal.h>
@@ -533,11 +532,12 @@ START_TEST(own_axes_have_scales)
   hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   for (int axis = 0; axis < 2; axis++) {
     const char *place = axis ? "/series/part" : "/series/layer";
-    hsize_t length = 0;
-    ck_assert(H5LTget_dataset_info(file, place, &length, NULL, NULL) >= 0);
-    ck_assert_int_eq(length, x.size[axis]);
-    ck_assert(H5LTread_dataset_int(file, place, scale) >= 0);
+    hid_t data = H5Dopen2(file, place, H5P_DEFAULT), space = H5Dget_space(data);
+    ck_assert_int_eq(H5Sget_simple_extent_npoints(space), x.size[axis]);
+    ck_assert(H5Dread(data, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, scale) >= 0);
     for (int i = 0; i < x.size[axis]; i++) ck_assert_int_eq(scale[i], i);
+    H5Sclose(space);
+    H5Dclose(data);
   }
   H5Fclose(file);
 }
@@ -675,12 +675,11 @@ static void *record_real(void *unused)
   OK(open_as(&r, path, MAXLOGIT_NEW));
   OK(maxlogit_record_close(r, "finished", &e));
   hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-  H5T_class_t class = H5T_NO_CLASS;
-  hsize_t dims[8];
-  size_t size;
-  ck_assert(H5LTget_attribute_info(file, "parameters", "train.lr", dims, &class, &size) >= 0);
-  ck_assert_int_eq(class, H5T_FLOAT); /* not a text */
-  ck_assert(H5LTget_attribute_double(file, "parameters", "train.lr", &lr) >= 0 && lr == .02);
+  hid_t a = H5Aopen_by_name(file, "parameters", "train.lr", H5P_DEFAULT, H5P_DEFAULT), type = H5Aget_type(a);
+  ck_assert_int_eq(H5Tget_class(type), H5T_FLOAT); /* not a text */
+  ck_assert(H5Aread(a, H5T_NATIVE_DOUBLE, &lr) >= 0 && lr == .02);
+  H5Tclose(type);
+  H5Aclose(a);
   H5Fclose(file);
   return unused;
 }

@@ -1,7 +1,6 @@
 /* check_store.c - run file and checkpoint: what is written comes back, and what is damaged is reported */
 #include <check.h>
 #include <hdf5.h>
-#include <hdf5_hl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdint.h>
@@ -29,6 +28,7 @@
 #include "storage/run_file.h"
 #include "storage/seal.h"
 #include "storage/tables.h"
+#include "facts.h"
 
 /* How much to do: `make check-long` asks for more. */
 static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
@@ -361,8 +361,12 @@ START_TEST(other_readers_find_their_way)
                {"/series/layer", 0},
                {"/events", 0},
                {"/parameters/table", 0}};
-  char name[64];
-  hid_t file = H5Fopen(whole_run("readers.h5", 30), H5F_ACC_RDONLY, H5P_DEFAULT);
+  struct facts f = {0};
+  char dimension[256], use[256];
+  const char *run = whole_run("readers.h5", 30);
+  ck_assert(facts_read(&f, run, NULL));
+  facts_sort(&f);
+  hid_t file = H5Fopen(run, H5F_ACC_RDONLY, H5P_DEFAULT);
   ck_assert(file >= 0);
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     const char *path = known[i].path;
@@ -375,14 +379,22 @@ START_TEST(other_readers_find_their_way)
     ck_assert_msg(last == H5Z_FILTER_FLETCHER32, "%s", path);
     if (H5Tget_class(type) != H5T_COMPOUND) ck_assert_msg(H5Tget_order(type) == H5T_ORDER_LE, "%s", path);
     for (int dim = 0; dim < known[i].scales; dim++) {
-      ck_assert_msg(H5DSget_label(data, (unsigned)dim, name, sizeof name) > 0, "%s", path);
-      ck_assert_msg(H5DSget_num_scales(data, (unsigned)dim) == 1, "%s: dimension %s", path, name);
+      snprintf(dimension, sizeof dimension, "%s dimension %d", path, dim);
+      const struct fact *x = facts_find(&f, dimension);
+      const char *scale = x ? strstr((const char *)x->bytes, ": /") : NULL;
+      ck_assert_msg(scale && scale > (const char *)x->bytes && !strchr(scale + 2, ' '), "%s", dimension);
+      snprintf(use, sizeof use, "%s is a scale of %s, %d", scale + 2, path, dim);
+      ck_assert_msg(facts_find(&f, use) != NULL, "%s", use);
+      snprintf(use, sizeof use, "%s @CLASS", scale + 2);
+      x = facts_find(&f, use);
+      ck_assert_msg(x && !strcmp((const char *)x->bytes, "DIMENSION_SCALE"), "%s", use);
     }
     H5Pclose(made);
     H5Tclose(type);
     H5Dclose(data);
   }
   H5Fclose(file);
+  facts_free(&f);
 }
 END_TEST
 

@@ -5,7 +5,6 @@
 #define MAXLOGIT_TESTS_STORAGE_FACTS_H
 #include <fnmatch.h>
 #include <hdf5.h>
-#include <hdf5_hl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,7 +155,7 @@ static herr_t facts_attribute(hid_t id, const char *name, const H5A_info_t *info
     }
   } else if (ok && (class == H5T_STRING || class == H5T_INTEGER || class == H5T_FLOAT))
     facts_add(x->facts, bytes, size, 0, "%s @%s", x->object, name);
-  else /* places in the file, of scales and of who uses them: told by facts_scales */
+  else /* places in the file, of scales and their uses: see facts_scales */
     facts_add(x->facts, "", 0, 0, "%s @%s%s", x->object, name, ok ? "" : " cannot be read");
   if (ok && (variable || class == H5T_VLEN)) H5Dvlen_reclaim(type, space, H5P_DEFAULT, bytes);
   memory_free(bytes);
@@ -173,30 +172,64 @@ static void facts_attributes(struct facts *f, const char *object, hid_t id)
   H5Aiterate2(id, H5_INDEX_NAME, H5_ITER_INC, NULL, facts_attribute, &x);
 }
 
-static herr_t facts_scale(hid_t data, unsigned dim, hid_t scale, void *names)
+/* The value of an attribute of a variable number of texts, references or records; NULL if there is none. */
+static void *facts_values(hid_t id, const char *name, hid_t type, size_t *count)
 {
-  char name[256];
-  (void)data, (void)dim;
-  buffer_add(names, " %s", H5Iget_name(scale, name, sizeof name) > 0 ? name : "?");
-  return 0;
+  *count = 0;
+  if (H5Aexists(id, name) <= 0) return NULL;
+  hid_t attribute = H5Aopen(id, name, H5P_DEFAULT), space = H5Aget_space(attribute);
+  hssize_t points = H5Sget_simple_extent_npoints(space);
+  void *values = memory_new((size_t)points + 1, H5Tget_size(type));
+  if (H5Aread(attribute, type, values) >= 0) *count = (size_t)points;
+  H5Sclose(space);
+  H5Aclose(attribute);
+  return values;
 }
 
+static void facts_name(struct buffer *b, hid_t file, const hobj_ref_t *to)
+{
+  char name[256];
+  buffer_add(b, " %s", H5Rget_name(file, H5R_OBJECT, to, name, sizeof name) > 0 ? name : "?");
+}
+
+/* The dimensions of a dataset with their scales, and the uses of a scale. */
 static void facts_scales(struct facts *f, const char *object, hid_t data, int rank)
 {
-  char text[256] = "";
-  if (H5DSis_scale(data) > 0) {
-    H5DSget_scale_name(data, text, sizeof text);
-    facts_text(f, object, "is the scale", text);
-    return;
-  }
-  for (unsigned dim = 0; (int)dim < rank; dim++) {
+  struct use {
+    hobj_ref_t dataset;
+    int dimension;
+  };
+  hid_t text = H5Tcopy(H5T_C_S1), list = H5Tvlen_create(H5T_STD_REF_OBJ);
+  hid_t record = H5Tcreate(H5T_COMPOUND, sizeof(struct use));
+  H5Tset_size(text, H5T_VARIABLE);
+  H5Tinsert(record, "dataset", offsetof(struct use, dataset), H5T_STD_REF_OBJ);
+  H5Tinsert(record, "dimension", offsetof(struct use, dimension), H5T_NATIVE_INT);
+  size_t labels, lists, uses;
+  char **label = facts_values(data, "DIMENSION_LABELS", text, &labels);
+  hvl_t *scale = facts_values(data, "DIMENSION_LIST", list, &lists);
+  struct use *use = facts_values(data, "REFERENCE_LIST", record, &uses);
+  for (size_t dim = 0; dim < (size_t)rank && (labels || lists); dim++) {
     struct buffer b = {0};
-    if (H5DSget_label(data, dim, text, sizeof text) <= 0) *text = 0;
-    buffer_add(&b, "%s:", text);
-    H5DSiterate_scales(data, dim, NULL, facts_scale, &b);
-    facts_add(f, b.text, b.length + 1, 0, "%s dimension %u", object, dim);
+    buffer_add(&b, "%s:", dim < labels && label[dim] ? label[dim] : "");
+    for (size_t i = 0; dim < lists && i < scale[dim].len; i++)
+      facts_name(&b, data, (hobj_ref_t *)scale[dim].p + i);
+    facts_add(f, b.text, b.length + 1, 0, "%s dimension %zu", object, dim);
     memory_free(b.text);
   }
+  for (size_t i = 0; i < uses; i++) {
+    struct buffer b = {0};
+    facts_name(&b, data, &use[i].dataset);
+    facts_add(f, "", 1, 0, "%s is a scale of%s, %d", object, b.text, use[i].dimension);
+    memory_free(b.text);
+  }
+  for (size_t i = 0; i < labels; i++) H5free_memory(label[i]);
+  for (size_t i = 0; i < lists; i++) H5free_memory(scale[i].p);
+  memory_free(label);
+  memory_free(scale);
+  memory_free(use);
+  H5Tclose(record);
+  H5Tclose(list);
+  H5Tclose(text);
 }
 
 /* --- rows ---------------------------------------------------------------------------------------------- */
@@ -360,7 +393,8 @@ static void facts_say(const struct fact *x, const struct fact *y)
 }
 
 /* The number of facts in which they differ, some of which are printed. */
-static long facts_differ(const struct facts *a, const struct facts *b, const struct facts_freedom *may)
+__attribute__((unused)) static long facts_differ(const struct facts *a, const struct facts *b,
+                                                 const struct facts_freedom *may)
 {
   long differences = 0;
   for (size_t i = 0, k = 0; i < a->count || k < b->count;) {

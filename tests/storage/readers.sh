@@ -29,6 +29,12 @@ assert isinstance(f["parameters"].attrs["optimizer"], str)
 d = f["series/attn/max_logit"]
 assert d.shape == (40, 2, 2) and d.dtype == np.float32 and d.fletcher32 and d.compression == "gzip"
 assert [x.label for x in d.dims] == ["step", "layer", "head"]
+assert [[x[0].name for x in d.dims], [len(x) for x in d.dims]] == [["/series/" + x.label for x in d.dims], [1, 1, 1]]
+for axis in d.dims:
+    scale = axis[0]
+    assert h5py.h5ds.is_scale(scale.id) and h5py.h5ds.get_scale_name(scale.id).decode() == axis.label
+    uses = [(f[use].name, dim) for use, dim in scale.attrs["REFERENCE_LIST"]]
+    assert (d.name, [x.label for x in d.dims].index(axis.label)) in uses and len(set(uses)) == len(uses)
 assert (d.dims[0][0][:] == np.arange(40)).all() and d.attrs["units"] and d.attrs["definition"]
 text = np.loadtxt(sys.argv[3])
 assert np.array_equal(text[:, 1:].astype(np.float32), d[:].reshape(40, 4))
