@@ -28,7 +28,6 @@ runs "an empty environment" env -i
 runs "TMPDIR that is not there" env TMPDIR=/nowhere
 runs "TMPDIR that is a file" env TMPDIR="$program"
 runs "8 descriptors" with 'ulimit -n 8'
-runs "little memory" with 'ulimit -v 4000000'
 mkdir 'a b "ä' && cd 'a b "ä' && cp ../loss.usual .
 runs "spaces, quotes and umlauts" env
 cp "$program" 'max logit'
@@ -42,9 +41,13 @@ if test -w /dev/full; then # nothing more to print to: the run is finished and t
   "$program" show full.h5 | grep -q finished || fail "full standard output: no finished run"
 fi
 
-# not enough memory: the limit that applies is named
-(ulimit -v 2000000; "$program" run -q model.width=4096 model.layers=8 record.path=large.h5 > out 2>&1)
-grep -q 'ulimit -v allows' out || fail "ulimit -v: $(cat out)"
+# little memory is enough for a small run; for a large one the limit that applies is named
+if ldd "$program" 2> /dev/null | grep -q libasan; then echo "ulimit -v: skipped, the address sanitizer needs terabytes"
+else
+  runs "ulimit -v" with 'ulimit -v 4000000'
+  (ulimit -v 2000000; "$program" run -q model.width=4096 model.layers=8 record.path=large.h5 > out 2>&1)
+  grep -q 'ulimit -v allows' out || fail "ulimit -v: $(cat out)"
+fi
 
 # in a place of its own: mounts that hide parts of the machine
 if unshare -m true 2> /dev/null; then
