@@ -26,14 +26,14 @@ struct image {
 };
 
 /* An element of a scale's REFERENCE_LIST. `unused` is the padding in the file. */
-struct place {
+struct scale_place {
   hobj_ref_t dataset;
   int32_t dimension, unused;
 };
 
 struct use {
   hobj_ref_t scale;
-  struct place place;
+  struct scale_place place;
 };
 
 struct h5 {
@@ -235,7 +235,7 @@ static void put_ascii(struct h5 *h, h5_id id, const char *name, const char *valu
 
 /* Attributes of scales and of datasets follow the "HDF5 Dimension Scale Specification and Design Notes", section 4.2
    (support.hdfgroup.org/HDF5/doc/HL/H5DS_Spec.pdf), in the types that H5DSset_scale, H5DSset_label and
-   H5DSattach_scale use. Those functions are in a library of their own, and they rewrite all attributes per dimension. */
+   H5DSattach_scale use. Those functions are in a library of their own, and rewrite all attributes per dimension. */
 void h5_make_scale(struct h5 *h, h5_id id, const char *name)
 {
   put_ascii(h, id, "CLASS", "DIMENSION_SCALE");
@@ -279,9 +279,9 @@ void h5_dimensions(struct h5 *h, h5_id id, int rank, const char *const *label, c
 
 static hid_t place_type(int in_file)
 {
-  hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct place));
-  H5Tinsert(type, "dataset", offsetof(struct place, dataset), H5T_STD_REF_OBJ);
-  H5Tinsert(type, "dimension", offsetof(struct place, dimension), number_type(KIND_I32, in_file));
+  hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct scale_place));
+  H5Tinsert(type, "dataset", offsetof(struct scale_place, dataset), H5T_STD_REF_OBJ);
+  H5Tinsert(type, "dimension", offsetof(struct scale_place, dimension), number_type(KIND_I32, in_file));
   return type;
 }
 
@@ -289,7 +289,7 @@ static hid_t place_type(int in_file)
 static void put_uses(struct h5 *h)
 {
   hid_t file_type = place_type(1), type = place_type(0);
-  struct place *place = memory_new(h->uses + 1, sizeof *place);
+  struct scale_place *place = memory_new(h->uses + 1, sizeof *place);
   while (h->uses) {
     hobj_ref_t scale = h->use->scale;
     size_t rest = 0;
