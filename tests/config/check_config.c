@@ -518,9 +518,9 @@ START_TEST(keys_of_arms)
     config_free(point);
   }
   config_free(c);
-  /* lists within an arm are its own; before the first they are everybody's; a [section] ends it */
-  c = read_axes("train.seed = 1,2\n[arm a]\ntrain.lr = 3,4\n[arm 1234567890123456789012345678901234567890]\n"
-                "train.warmup = 5\n[train]\nbatch = 16\n");
+  /* lists within an arm are its own; before the first they are of all. An arm ends a [section], and that an arm. */
+  c = read_axes("[train]\nseed = 1,2\n[arm a]\ntrain.lr = 3,4\ndata = copy\n"
+                "[arm 1234567890123456789012345678901234567890]\ntrain.warmup = 5\n[train]\nbatch = 16\n");
   static const struct {
     const char *label, *rate, *warmup;
   } points[] = {
@@ -540,6 +540,7 @@ START_TEST(keys_of_arms)
     ck_assert(!config_finish(point, &e));
     if (points[i].rate) ck_value(point, "train.lr", points[i].rate);
     ck_value(point, "train.warmup", points[i].warmup);
+    ck_value(point, "data", points[i].rate ? "copy" : "markov");
     ck_value(point, "train.batch", "16");
     ck_assert(!strncmp(points[i].label + 4, entry(point, "arm").value, strlen(entry(point, "arm").value)));
     config_free(point);

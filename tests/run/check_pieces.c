@@ -1052,6 +1052,16 @@ static void swept(const char *const *words)
   done_with(&s, c);
 }
 
+/* A run that is begun, and stops before its first step. */
+static void stopped_at_once(const struct sweep_point *p)
+{
+  struct trainer *t;
+  struct error e = {0};
+  struct config *c = sweep_config_of(p, p->path, &e);
+  ck_assert_msg(c && !trainer_init(&t, c, 0, &e) && !trainer_done(t, &e), "%s", e.text);
+  config_free(c);
+}
+
 /* A longer run goes on from the longest finished one that is the same but for its length; where it cannot, it is said
    why. */
 START_TEST(longer_runs)
@@ -1061,6 +1071,9 @@ START_TEST(longer_runs)
   char wanted[128], words[64];
   swept((const char *const[]){SMALLEST, "train.steps=4,6,9", NULL});
   swept((const char *const[]){SMALLEST, "train.steps=10", "train.seed=2", NULL});
+  planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=11", NULL}); /* longer, but not finished */
+  stopped_at_once(&s.points[0]);
+  done_with(&s, c);
   planned(&known, &of_known, (const char *const[]){SMALLEST, "train.steps=4,6,9", NULL});
   for (int i = 0; i < 3; i++) ck_assert(known.points[i].was_done && !*known.points[i].from);
   planned(&s, &c, (const char *const[]){SMALLEST, "train.steps=3,5,8,12,6", NULL});

@@ -287,14 +287,17 @@ START_TEST(divergence)
   struct error e = {0};
   struct run_event first = {0};
   struct run_series loss;
-  ck_assert_int_eq(driven("diverged", overflows[_i]), STATUS_OK);
+  char settings[256];
+  snprintf(settings, sizeof settings, "%s record.every=3", overflows[_i]);
+  ck_assert_int_eq(driven("diverged", settings), STATUS_OK);
   ck_assert_msg(!run_open(&r, path("diverged"), &e), "%s", e.text);
   ck_assert_str_eq(run_state(r), "diverged");
   ck_assert_int_ge(count_events(r, "nonfinite", &first), 1);
   ck_assert(!isfinite(first.value));
   ck_assert_int_eq(first.step, run_last_step(r));
   ck_assert(!run_read(r, "loss", &loss, &e));
-  ck_assert_int_eq(loss.rows, first.step + 1);
+  ck_assert_int_eq(loss.rows, (first.step + 2) / 3 + 1);
+  ck_assert(loss.step[loss.rows - 1] == (double)first.step);
   run_series_free(&loss);
   run_close(r);
 }
@@ -398,17 +401,38 @@ START_TEST(start_from_a_run)
 }
 END_TEST
 
-/* A finished run has a row of its end, whatever record.every is. */
+/* A finished run has a row of its end, whatever record.every is. If the run goes on, that row stays where it was due,
+   before or after. */
+static const struct {
+  const char *every, *then; /* record.every of ten steps, and of three more; NULL: none follow */
+  int step[13];
+} ends[] = {
+  {"4", NULL, {0, 4, 8, 9}},
+  {"4", "4", {0, 4, 8, 12}},
+  {"4", "3", {0, 4, 8, 9, 12}},
+  {"4", "1", {0, 4, 8, 9, 10, 11, 12}},
+  {"1", "5", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12}},
+};
+
 START_TEST(the_last_step_has_a_row)
 {
   struct run_file *r;
   struct run_series loss;
   struct error e = {0};
-  driven("rows", "preset=adam train.steps=10 record.every=4");
+  char settings[2][64];
+  snprintf(settings[0], 64, "preset=adam train.steps=10 record.every=%s", ends[_i].every);
+  driven("rows", settings[0]);
+  if (ends[_i].then) {
+    struct trainer *t;
+    snprintf(settings[1], 64, "record.every=%s", ends[_i].then);
+    ck_assert_msg(!trainer_resume(&t, path("rows"), (const char *[]){"train.steps=13", settings[1]}, 2, &e),
+                  "%s", e.text);
+    ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
+  }
   ck_assert(!run_open(&r, path("rows"), &e));
   ck_assert(!run_read(r, "loss", &loss, &e));
-  ck_assert_int_eq(loss.rows, 4);
-  for (int i = 0; i < 4; i++) ck_assert(loss.step[i] == (i < 3 ? 4 * i : 9));
+  for (long i = 0; i < loss.rows; i++) ck_assert(loss.step[i] == ends[_i].step[i]);
+  ck_assert_int_eq(loss.step[loss.rows - 1], ends[_i].then ? 12 : 9);
   run_series_free(&loss);
   run_close(r);
 }
@@ -1316,7 +1340,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, order_of_stabilizers);
   tcase_add_test(k, start_from_a_run);
   tcase_add_test(k, start_from_a_folder);
-  tcase_add_test(k, the_last_step_has_a_row);
+  tcase_add_loop_test(k, the_last_step_has_a_row, 0, sizeof ends / sizeof *ends);
   tcase_add_test(k, start_with_another_stabilizer);
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);

@@ -387,7 +387,20 @@ START_TEST(nan_survives)
 }
 END_TEST
 
-/* A checkpoint's view: states have unique names, and with them and the weights a run goes on to the same bits. */
+/* The parameter of a state that is the first of its optimizer; NULL for the others. */
+static const char *param_of_first(const char *state)
+{
+  char first[64];
+  for (int i = 0; optimizers[i]; i++) {
+    if (!optimizers[i]->state_names) continue;
+    snprintf(first, sizeof first, "%s.%s.", optimizers[i]->name, optimizers[i]->state_names[0]);
+    if (!strncmp(state, first, strlen(first))) return state + strlen(first);
+  }
+  return NULL;
+}
+
+/* A checkpoint's view: states have unique names, and with them and the weights a run goes on to the same bits. The
+   momentum that is observed is the optimizer's first state. */
 START_TEST(states)
 {
   for (int i = 0; optimizers[i]; i++) {
@@ -403,6 +416,8 @@ START_TEST(states)
     real *values = copy_of(&one, &one.model.params.values);
     put(two.device, &two.model.params.values, values);
     memory_free(values);
+    real *momenta = memory_new((size_t)one.model.params.total, sizeof *momenta);
+    updates_momenta(one.updates, momenta);
     for (int k = 0; k < count; k++) {
       char a[160], c[160];
       struct tensor *from = updates_state(one.updates, k, a, sizeof a);
@@ -411,9 +426,12 @@ START_TEST(states)
       ck_assert_ptr_nonnull(strchr(a, '.'));
       ck_assert(from->rows == to->rows && from->cols == to->cols);
       real *state = copy_of(&one, from);
+      const char *name = param_of_first(a);
+      ck_assert_msg(!name || !memcmp(momenta + param(&one, name)->place, state, bytes_of(from)), "%s", a);
       put(two.device, to, state);
       memory_free(state);
     }
+    memory_free(momenta);
     struct bench *both[] = {&one, &two};
     for (int k = 0; k < 2; k++) {
       draw(both[k], &both[k]->model.params.grads, 4, 0.1);
