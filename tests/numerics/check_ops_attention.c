@@ -854,6 +854,23 @@ START_TEST(softmax_of_large_scores)
 }
 END_TEST
 
+/* A statistic that is NaN in either part is NaN in both together. */
+START_TEST(a_merge_keeps_nan)
+{
+  struct device *device = host_device(_i);
+  for (int k = 0; k < 8; k++) {
+    real o[2] = {1, 2}, ml[6] = {0, 1, 0, 0, 1, 0}, stats[8] = {0};
+    stats[k] = (real)NAN;
+    struct tensor t[] = {tensor_of(o, 1, 1),     tensor_of(ml, 1, 3),     tensor_of(stats, 1, 4),
+                         tensor_of(o + 1, 1, 1), tensor_of(ml + 3, 1, 3), tensor_of(stats + 4, 1, 4)};
+    const struct attention_merge_args args = {&t[0], &t[1], &t[2], &t[3], &t[4], &t[5]};
+    op_run(device, OP_attention_merge, &(union op_args){.attention_merge = args});
+    for (int j = 0; j < 4; j++) ck_assert_int_eq(isnan(stats[j]) != 0, j == k % 4);
+  }
+  device_close(device);
+}
+END_TEST
+
 /* Scores, and relu(e^s - 1) / (sum |e^s - 1| + 1e-8): through values of one column per key, o is the weights. The
    second row has large scores, the third small ones, and the last two attend to nothing. */
 static const struct {
@@ -941,6 +958,7 @@ static void add_identities(TCase *identities)
   tcase_add_loop_test(identities, by_products_equal_the_matrix, 0, HOSTS);
   tcase_add_loop_test(identities, what_is_not_finite_surfaces, 0, 3 * HOSTS);
   tcase_add_loop_test(identities, softpick_of_known_rows, 0, HOSTS);
+  tcase_add_loop_test(identities, a_merge_keeps_nan, 0, HOSTS);
   tcase_add_loop_test(identities, softmax_of_large_scores, 0, SIZES_OF_SCORES * HOSTS);
 }
 
