@@ -4,5 +4,5 @@
 #include <stdlib.h>
 
 static inline int is_long(void) { return getenv("MAXLOGIT_TEST_LONG") != NULL; }
-static inline long number(long quick, long thorough) { return is_long() ? thorough : quick; }
+static inline long amount(long quick, long thorough) { return is_long() ? thorough : quick; }
 #endif

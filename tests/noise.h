@@ -2,6 +2,7 @@
 #ifndef MAXLOGIT_TESTS_NOISE_H
 #define MAXLOGIT_TESTS_NOISE_H
 #include <stdint.h>
+#include "base/random.h"
 
 /* Uniform in [-1, 1] (the finaliser of splitmix64: Steele et al., OOPSLA 2014). */
 static inline double noise(uint64_t i)
@@ -12,10 +13,13 @@ static inline double noise(uint64_t i)
   return (double)(int64_t)(i ^ i >> 31) * 0x1p-63;
 }
 
-/* Nearly normal, with a variance of 1: the sum of three uniform numbers. Keys below 2^32 have numbers of their own. */
+/* Normal numbers of a table, since each draw costs a logarithm and a rotation. */
 static inline double noise_normal(uint64_t key, uint64_t i)
 {
-  const uint64_t at = key << 32 | 3 * i;
-  return noise(at) + noise(at + 1) + noise(at + 2);
+  enum { DRAWS = 4096 };
+  static double drawn[DRAWS];
+  if (!drawn[0])
+    for (uint64_t k = 0; k < DRAWS; k++) drawn[k] = draw_normal((struct draw){9, STREAM_TEST, 0}, k);
+  return drawn[(uint64_t)((noise(key << 32 | i) + 1) * (DRAWS / 2)) % DRAWS];
 }
 #endif

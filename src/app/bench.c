@@ -181,7 +181,9 @@ void bench_put(json_t *object, const char *name, const char *line, const struct 
 
 int bench_print(json_t *all, int status)
 {
-  if (all && !status) return json_print(all), status;
-  json_decref(all);
+  if (all && !status)
+    json_print(all);
+  else
+    json_decref(all);
   return status;
 }

@@ -652,7 +652,8 @@ START_TEST(files_beside_runs_may_be_sparse)
 }
 END_TEST
 
-/* What has a strange type is named and makes commands fail; attributes are then missing, but labels may be texts. */
+/* A dataset of a strange type is named and makes commands fail. Such an attribute counts as missing, but labels may be
+   texts. */
 START_TEST(strange_types_are_named)
 {
   static const char *const named[STRANGE_PLACES] = {"the series loss cannot be read",
@@ -665,13 +666,13 @@ START_TEST(strange_types_are_named)
   const int place = _i / STRANGES;
   char wanted[128];
   strange = (enum strange)(_i % STRANGES);
-  if (strange != STRANGE_TEXT && strange != STRANGE_REGION && number(1, 0)) return;
+  if (strange != STRANGE_TEXT && strange != STRANGE_REGION && !is_long()) return;
   make_bad(strange_places[place]);
   const char *name = place == STRANGE_PLACES - 1 && strange == STRANGE_TEXT ? NULL : named[place];
   ck_assert_int_eq(run_program("show bad.h5 honest.h5"), name != NULL);
   snprintf(wanted, sizeof wanted, "grep -q 'bad.h5.*%s' err", name ? name : "");
   ck_assert_int_eq(system(wanted), name ? 0 : 256);
-  if (strange == STRANGE_REGION || number(0, 1)) call_commands(name != NULL);
+  if (strange == STRANGE_REGION || is_long()) call_commands(name != NULL);
 }
 END_TEST
 
@@ -935,7 +936,7 @@ START_TEST(mutants_do_no_harm)
   size_t size, length;
   body = body_of("honest.h5", &size, &head, &length);
   bytes = memory_new(size, 1);
-  for (long i = 0; i < number(100, 5000); i++) {
+  for (long i = 0; i < amount(100, 5000); i++) {
     struct draw d = {7, STREAM_TEST, (uint64_t)i};
     memcpy(bytes, body, size);
     for (uint64_t k = 0; k < 1 + (uint64_t)i % 3; k++) {

@@ -384,7 +384,7 @@ START_TEST(errors_by_counting)
 END_TEST
 
 enum { MOST_PAIRS = 24 };
-static long trials(void) { return number(200, 8000); }
+static long trials(void) { return amount(200, 8000); }
 
 /* Pairs as runs give them; each draws one effect, whose median is found from many. */
 static struct effect normal_pair(gsl_rng *r)
@@ -676,7 +676,7 @@ static void put_effects(const struct trial *t, double (*at)[1 + OPTIMUM_RESAMPLE
 /* Of the rule with the uncertainty of the rates in its interval, and of one that takes them for known. */
 START_TEST(coverage_of_tuned_arms)
 {
-  const int times = (int)number(60, 2000);
+  const int times = (int)amount(60, 2000);
   const double most = 100 * (LEDGER_ERROR + 3 * sqrt(LEDGER_ERROR * (1 - LEDGER_ERROR) / times));
   gsl_rng *r = gsl_rng_alloc(gsl_rng_mt19937);
   struct effect *x = memory_new((size_t)MOST_PAIRS * (1 + OPTIMUM_RESAMPLES), sizeof *x);
@@ -1758,7 +1758,7 @@ int main(void)
 {
   Suite *s = suite_create("ledger");
   TCase *c = tcase_create("ledger");
-  tcase_set_timeout(c, (double)number(240, 3600));
+  tcase_set_timeout(c, (double)amount(240, 3600));
   tcase_add_test(c, every_verdict);
   tcase_add_test(c, every_judgement);
   tcase_add_test(c, what_settles_nothing);

@@ -310,9 +310,7 @@ static double tolerance(const struct made *m, const struct guarded *g, long i, l
     double off = fabs(element(g, s, i, j) - exact), *most = is_flip(m, s) ? &flip : &spread;
     if (off > *most || isnan(off)) *most = off;
   }
-  /* disturbances of terms of one sign cancel out, the roundings of their growing sum do not */
-  const double growth = (m->hostile == NEGATIVE ? 4 : 2) * sqrt(longest(m));
-  return (4 + growth) * REAL_EPS * (spread / SPREAD + fabs(exact)) + flip + SMALLEST / REAL_EPS;
+  return (4 + 2 * sqrt(longest(m))) * REAL_EPS * (spread / SPREAD + fabs(exact)) + flip + SMALLEST / REAL_EPS;
 }
 
 /* A call in words, so that a kernel that is wrong on a machine elsewhere can be found: shapes, sizes, scalars. */
@@ -556,7 +554,7 @@ static int try_case(const struct bench *b, enum op op, int variant, int strided,
   if (!make_case[op](&m, variant, &m.args)) return 0;
   struct guarded *spoilt = &m.item[which];
   if (hostile != TAME && longest(&m) > 1000) wanted = 0; /* large cases are there for their size */
-  if (longest(&m) > 300 && (variant + strided) % 2 && !ops_long()) wanted = 0;
+  if (longest(&m) > 300 && (variant + strided) % 2 && !is_long()) wanted = 0;
   if (wanted && (hostile < WITH_NAN || (spoilt->read && spoilt->t.type == TENSOR_REAL))) {
     if (hostile >= WITH_NAN) spoil(&m, hostile, which);
     compare_kinds(b, op, variant, hostile, &m);

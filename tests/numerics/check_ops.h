@@ -9,8 +9,8 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+#include "../long.h"
 
 #ifdef MAXLOGIT_DOUBLE
 #define SMALLEST DBL_MIN
@@ -98,9 +98,6 @@ extern const long sizes[SIZES][2];
 /* rows, heads, Da, Db */
 enum { JOINS = 5 };
 extern const long joins[JOINS][4];
-
-/* check-long: every combination. */
-static inline int ops_long(void) { return getenv("MAXLOGIT_TEST_LONG") != NULL; }
 
 /* --- for tests by identity: over _i = 0 ... HOSTS - 1 --- */
 

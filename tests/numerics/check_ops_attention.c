@@ -225,8 +225,8 @@ static int make_attention_look(struct made *m, int i, union op_args *args)
 static const long kinds[3] = {POINTWISE_SQUARE, POINTWISE_SIGMOID, POINTWISE_SOFTPICK};
 
 /* All kinds of each shape; in `make check` they take turns, every `each` shapes. */
-static int shape_of(int i) { return ops_long() ? i / 3 : i; }
-static long kind_of(int i, int each) { return kinds[(ops_long() ? i : i / each) % 3]; }
+static int shape_of(int i) { return is_long() ? i / 3 : i; }
+static long kind_of(int i, int each) { return kinds[(is_long() ? i : i / each) % 3]; }
 
 static int make_pointwise_forward(struct made *m, int i, union op_args *args)
 {

@@ -285,7 +285,7 @@ END_TEST
 
 enum { LONG_DIM = 4, ROUNDINGS = 48 };
 
-static long long_context(void) { return number(8192, 65536); }
+static long long_context(void) { return amount(8192, 65536); }
 
 static struct device *opened(const char *kind, const char *level)
 {
@@ -465,7 +465,7 @@ int main(void)
   tcase_add_loop_test(c, overflowing_scores, 0, 2);
   suite_add_tcase(s, c);
   c = tcase_create("long contexts");
-  tcase_set_timeout(c, (double)number(120, 3600));
+  tcase_set_timeout(c, (double)amount(120, 3600));
   tcase_add_test(c, attention_over_a_long_context);
   tcase_add_test(c, gradients_over_many_positions);
   suite_add_tcase(s, c);

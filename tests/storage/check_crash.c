@@ -101,7 +101,7 @@ static void make_reference(void)
 /* P1: kill -9 at any instant, also of the resume. */
 static void random_kills(void)
 {
-  long trials = number(3, 2000), kills = 0;
+  long trials = amount(3, 2000), kills = 0;
   for (long t = 0; t < trials; t++) {
     char what[64];
     snprintf(what, sizeof what, "random kill, trial %ld", t);
@@ -120,7 +120,7 @@ static void random_kills(void)
 /* P1, P2: a fault at the k-th call that reaches the disk, for every k until one run goes through. */
 static void every_fault(const char *kind, int wanted)
 {
-  long step = number(strcmp(kind, "kill") ? 67 : 3, 1), hits = 0, k = 1;
+  long step = amount(strcmp(kind, "kill") ? 67 : 3, 1), hits = 0, k = 1;
   for (;; k += step) {
     char fault[64];
     snprintf(fault, sizeof fault, "io:%ld:%s", k, kind);
@@ -149,7 +149,7 @@ static void every_fault(const char *kind, int wanted)
 /* P3: a damaged checkpoint is not believed: the one before serves, or none and it is said. */
 static void damage(void)
 {
-  long trials = number(3, 500);
+  long trials = amount(3, 500);
   for (long t = 0; t < trials; t++) {
     char path[4096], what[64];
     struct stat now;
@@ -208,7 +208,7 @@ static void full_disk(void)
 /* P5: the k-th allocation fails. */
 static void no_memory(void)
 {
-  long k = 1, tried = 0, stride = number(451, 1), status;
+  long k = 1, tried = 0, stride = amount(451, 1), status;
   for (;; k += stride) {
     char fault[64];
     snprintf(fault, sizeof fault, "memory:%ld", k);
@@ -254,7 +254,7 @@ static void chain(void)
    how to go on. */
 static void stops(void)
 {
-  long stride = number(45, 1), stopped = 0;
+  long stride = amount(45, 1), stopped = 0;
   for (long k = 1;; k += stride) {
     char fault[64];
     snprintf(fault, sizeof fault, "io:%ld:%s", k, k % 2 ? "int" : "term");
@@ -275,7 +275,7 @@ static void stops(void)
    the last step it changes nothing; else it is a stop. How many fall where is the machine's business. */
 static void outside_signals(void)
 {
-  long trials = number(3, 100), stopped = 0;
+  long trials = amount(3, 100), stopped = 0;
   for (long t = 0; t < trials; t++) {
     int sent = t % 2 ? SIGTERM : SIGINT;
     clear();

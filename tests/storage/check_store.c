@@ -29,9 +29,7 @@
 #include "storage/seal.h"
 #include "storage/tables.h"
 #include "facts.h"
-
-/* How much to do: `make check-long` asks for more. */
-static long number(long quick, long thorough) { return getenv("MAXLOGIT_TEST_LONG") ? thorough : quick; }
+#include "../long.h"
 
 /* --- a made-up run whose every number follows from its step -------------------------------------------- */
 
@@ -738,7 +736,7 @@ static void watch(struct tap *w)
 START_TEST(any_interruption_gives_the_same_record)
 {
   enum { STEPS = 40 };
-  long trials = number(40, 2000);
+  long trials = amount(40, 2000);
   char want[256];
   snprintf(want, sizeof want, "%s", whole_run("want.h5", STEPS));
   char path[256], journal[256];
@@ -1225,7 +1223,7 @@ static void damage_all(const char *whole, const char *what, int (*is_right)(cons
   snprintf(damaged, sizeof damaged, "%s", at("damage.h5"));
   ck_assert(!file_read(whole, &bytes, &size, &e));
   ck_assert_int_eq(is_right(whole, whole), 1);
-  long trials = number(500, 20000);
+  long trials = amount(500, 20000);
   for (long i = 0; i < trials; i++) {
     size_t bit = draw_below(d, (uint64_t)i, 8 * size);
     bytes[bit / 8] ^= (char)(1 << bit % 8);

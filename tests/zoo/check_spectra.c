@@ -711,8 +711,8 @@ START_TEST(own_names)
 }
 END_TEST
 
-/* What a run records of its bounds is what its checkpoint says: here after five updates, gains no longer 1. Of mla the
-   run adds the bounds of both parts, which the checkpoint's is below. */
+/* A run records the bounds that its checkpoint has, here after five updates, with gains that are no longer 1. For mla
+   the run adds the bounds of both parts, and the bound of the checkpoint is below that sum. */
 static void same_bounds(const char *path, const struct checkpoint_spectra *s)
 {
   struct run_file *run;
@@ -724,10 +724,10 @@ static void same_bounds(const char *path, const struct checkpoint_spectra *s)
   ck_assert(logits.step[5] == 5 && tightness.step[5] == 5 && tightness.width == s->layers * s->heads);
   for (long i = 0; i < tightness.width; i++) {
     double share = logits.value[5 * logits.width + i] / s->head[i].bound,
-           told = tightness.value[5 * tightness.width + i];
+           recorded = tightness.value[5 * tightness.width + i];
     int joint = s->head[i].parts == 2;
-    ck_assert_msg(joint ? told < share && share < 2 * told : fabs(share / told - 1) < 1e-5,
-                  "head %ld: %.9g of its bound, recorded as %.9g", i, share, told);
+    ck_assert_msg(joint ? recorded < share && share < 2 * recorded : fabs(share / recorded - 1) < 1e-5,
+                  "head %ld: %.9g of its bound, recorded as %.9g", i, share, recorded);
   }
   run_series_free(&logits);
   run_series_free(&tightness);

@@ -52,11 +52,9 @@ static int bench(void *request, struct error *e)
     return error_set(e, STATUS_USAGE, "bench: %s: only device=cpu or device=cuda can be said here", device);
   if (!cuda && r->stack >= BENCH_ON_CPU)
     return error_set(e, STATUS_USAGE, "bench --stack=%s: of device=cuda alone", bench_stack_names[r->stack]);
-  const double usual = cuda ? 2.5 : 1.5;
+  const double usual = r->quick ? 1 : cuda ? 2.5 : 1.5;
   struct bench b = {.stack = r->stack < 0 ? NULL : bench_stack_names[r->stack],
-                    .seconds = r->seconds ? r->seconds / (cuda ? 2 : 1)
-                               : r->quick ? 1
-                                          : usual,
+                    .seconds = r->seconds ? r->seconds / (cuda ? 2 : 1) : usual,
                     .quick = r->quick != 0,
                     .json = r->json != 0,
                     .most_runs = r->runs,

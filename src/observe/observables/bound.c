@@ -10,9 +10,8 @@ static const struct series series[] = {
    "attn/max_logit over scale (sqrt(D) |A| + |b_q|) (sqrt(D) |B| + "
    "|b_k|), A and B the head's rows of w_q and w_k "
    "with the gain of the RMSNorm before them, |A| their spectral norm; "
-   "mla: content and rotary parts added (kexue.fm/archives/11126), so at least attn/bound of maxlogit "
-   "spectra, "
-   "and otherwise equal to it. NaN where a stabilizer changes queries, "
+   "mla: content and rotary parts added (kexue.fm/archives/11126), so at least "
+   "attn/bound of maxlogit spectra, and otherwise equal to it. NaN where a stabilizer changes queries, "
    "keys or weights on their way, and after "
    "the last update. Of the weights that made these logits, also under qk_clip.when = before",
    EVENT_NONE},

@@ -102,7 +102,7 @@ def _expanded(data: bytes, path: str) -> bytes:
 
 
 def _leads_out(file: Any, folder: str) -> bool:
-    """Of a file that is open, so that nobody can lay a link meanwhile."""
+    """Whether an open file lies outside of the folder; a link that is made later has no effect."""
     held = f"/proc/self/fd/{file.fileno()}"
     real, top = os.path.realpath(held if os.path.exists(held) else file.name), os.path.realpath(folder)
     return os.path.commonpath([real, top]) != top
