@@ -373,19 +373,22 @@ static hid_t strange_type(void)
   return type;
 }
 
-/* `count` values of the type, in memory that is never freed. */
+/* `count` values of the type, up to ROWS, valid until the next call. */
 static const void *strange_values(hid_t file, int count)
 {
   static double numbers[3] = {1, 2, 3};
-  void *values = memory_new((size_t)count, sizeof(hvl_t) + sizeof(hdset_reg_ref_t));
+  static hvl_t values[2 * ROWS]; /* room for the largest type, a reference to a region */
   hid_t space = H5Screate_simple(1, (hsize_t[]){ROWS}, NULL);
   H5Sselect_hyperslab(space, H5S_SELECT_SET, (hsize_t[]){2}, NULL, (hsize_t[]){3}, NULL);
   for (int i = 0; i < count; i++) switch (strange) {
     case STRANGE_TEXT:
-    case STRANGE_RECORD: ((const char **)values)[i] = "step"; break;
-    case STRANGE_SEQUENCE: ((hvl_t *)values)[i] = (hvl_t){3, numbers}; break;
-    case STRANGE_OBJECT: H5Rcreate((hobj_ref_t *)values + i, file, "/series/step", H5R_OBJECT, -1); break;
-    default: H5Rcreate((hdset_reg_ref_t *)values + i, file, "/series/step", H5R_DATASET_REGION, space);
+    case STRANGE_RECORD: ((const char **)(void *)values)[i] = "step"; break;
+    case STRANGE_SEQUENCE: values[i] = (hvl_t){3, numbers}; break;
+    case STRANGE_OBJECT:
+      H5Rcreate((hobj_ref_t *)(void *)values + i, file, "/series/step", H5R_OBJECT, -1);
+      break;
+    default:
+      H5Rcreate((hdset_reg_ref_t *)(void *)values + i, file, "/series/step", H5R_DATASET_REGION, space);
     }
   H5Sclose(space);
   return values;
