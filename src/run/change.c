@@ -72,6 +72,13 @@ static void resolve_again(const struct trainer *t)
   if (model_resolve(config_section(t->plan.config, "model"), t->engine.data.vocab, &e)) BUG("%s", e.text);
 }
 
+void trainer_forget_end(struct trainer *t)
+{
+  const long every = t->plan.record.every, step = t->done - 1;
+  if (t->record.is_for_end && t->done < t->plan.train->steps && (!every || step % every))
+    recorder_forget(t->record.recorder, step);
+}
+
 int trainer_change(struct trainer *t, const char *change, struct error *e)
 {
   struct config *c = t->plan.config;
@@ -93,7 +100,7 @@ int trainer_change(struct trainer *t, const char *change, struct error *e)
   if (t->plan.record.probe_every) t->plan.record.probe_every = record->probe_every;
   if (t->plan.train->steps > steps && t->done == steps) { /* drop the rows of its former end */
     recorder_go_back(t->record.recorder, t->done);
-    recorder_forget(t->record.recorder, t->done - 1, t->plan.record.every);
+    trainer_forget_end(t);
   }
   return STATUS_OK;
 }

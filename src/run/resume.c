@@ -49,12 +49,12 @@ static int restore(struct trainer *t, const struct checkpoint *c, int repeats, s
   return status;
 }
 
-/* A run's last step always has a row. If the run is extended, remove that row where record.every does not ask for
-   it. */
-static void forget_last_row(struct trainer *t)
+/* Has a run that made `steps` updates a row only because it ended there? */
+static int is_for_end(const struct config *c, long steps)
 {
-  if (t->done && t->done < t->plan.train->steps)
-    recorder_forget(t->record.recorder, t->done - 1, t->plan.record.every);
+  const struct record_options *record = config_section(c, "record");
+  const struct train_options *train = config_section(c, "train");
+  return steps == train->steps && (steps - 1) % record->every;
 }
 
 /* Build a trainer that has its configuration and path: load `state` and take over the rows of its file. On failure, or
@@ -67,7 +67,7 @@ static int begin_at(struct trainer **out, struct trainer *t, struct origin *orig
   origin->has_state = state->count > 0;
   if (!status) status = trainer_build(t, 1, e);
   if (!status) status = restore(t, state, repeats, e);
-  if (!status && !repeats && !t->ranks.comm->rank) forget_last_row(t);
+  if (!status) trainer_forget_end(t);
   checkpoint_free(state);
   t->plan.origin = NULL;
   if (!status) {
@@ -103,9 +103,11 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->engine.device = device;
   t->engine.shares_device = device != NULL;
   snprintf(t->plan.path, sizeof t->plan.path, "%s", path);
+  const int has_end = is_for_end(c, origin.last_step); /* by the intervals that it had */
   int status = origin_check(path, c, &origin, e);
   if (!status) status = trainer_change_config(c, changes, count, &t->ranks.context, e);
   if (!status) status = read_state(path, origin.last_step, &state, e);
+  t->record.is_for_end = has_end && state.step == origin.last_step;
   if (!status) status = origin_owns(path, origin.id, &state, e);
   return begin_at(out, t, &origin, &state, 0, status, e);
 }

@@ -92,6 +92,7 @@ struct trainer_record {
   struct health health;
   struct heads_look *heads;              /* heads.c; NULL: before the first use */
   size_t memory[MEMORY_PARTS], unmarked; /* held at the last mark */
+  int is_for_end;                        /* the last row exists only because the run ended there */
 };
 
 struct trainer {
@@ -115,6 +116,8 @@ void trainer_facts(struct trainer *, struct run_facts *);
 /* Connect series and events to the recorder, which must exist. */
 void trainer_observe(struct trainer *);
 void trainer_release(struct trainer *);
+/* Remove the row that a run had for its end, if it continues and record.every does not ask for that row. */
+void trainer_forget_end(struct trainer *);
 struct program *trainer_program(const struct trainer *, enum part);
 
 struct batched;

@@ -173,9 +173,9 @@ static void read_step(struct trainer *t, const struct flight *f)
   health_finite(&t->record.health, &t->record.outcome, t->grad_norm);
   health_spike(&t->record.health, t->record.outcome.loss, t->plan.train->spike);
   if (!t->diverged) health_series(&t->record.health, &t->engine.model);
-  if (due(t->plan.record.every, t->ring.reading) || t->diverged ||
-      t->ring.reading + 1 == t->plan.train->steps)
-    row_writer_put(t->record.row_writer, AXIS_STEP, &f->now, 1, 0, NULL);
+  const int is_due = due(t->plan.record.every, t->ring.reading) || t->diverged;
+  t->record.is_for_end = !is_due && t->ring.reading + 1 == t->plan.train->steps;
+  if (is_due || t->record.is_for_end) row_writer_put(t->record.row_writer, AXIS_STEP, &f->now, 1, 0, NULL);
 }
 
 /* Retire the oldest step in flight. Steps after one that is not finite have changed nothing and are dropped. */

@@ -270,15 +270,12 @@ double recorder_last(const struct recorder *r, const char *name, enum series_axi
   return value;
 }
 
-void recorder_forget(struct recorder *r, long step, long every)
+void recorder_forget(struct recorder *r, long step)
 {
   struct row_table *t = &r->rows.table[AXIS_STEP];
-  int64_t last[2] = {-1, -1}; /* the last two steps that have rows */
-  for (int64_t i = 0; i < 2 && i < t->rows; i++)
-    memcpy(&last[i], column_row(&t->column[0], t->rows - 1 - i), sizeof *last);
-  if (last[0] != step || step % every == 0) return;
-  if (last[1] == step - 1 && last[1] % every) return; /* rows were recorded more often */
-  table_cut(t, t->rows - 1);
+  int64_t last = -1;
+  if (t->rows) memcpy(&last, column_row(&t->column[0], t->rows - 1), sizeof last);
+  if (last == step) table_cut(t, t->rows - 1);
 }
 
 void recorder_go_back(struct recorder *r, long step) { rows_go_back(&r->rows, step); }

@@ -27,9 +27,8 @@ int recorder_resume(struct recorder **, const char *path, const struct config *,
                     long step, struct error *);
 /* Copy a run file, so that the copy can be continued from one of its steps. */
 int recorder_copy(const char *from, const char *to, struct error *);
-/* Remove the row of `step`, if it exists only because it was a run's last step: other rows are due at multiples of
-   `every`. */
-void recorder_forget(struct recorder *, long step, long every);
+/* Remove the row of `step`, if it is the last one. */
+void recorder_forget(struct recorder *, long step);
 /* Remove rows and events from `step` on. */
 void recorder_go_back(struct recorder *, long step);
 /* A recorder that discards everything: it has no file and uses no memory per row. */

@@ -539,6 +539,53 @@ START_TEST(extended_run)
 }
 END_TEST
 
+/* The steps of the rows of `loss`, as text. */
+static const char *steps_of(const char *name, char text[128])
+{
+  struct run_file *r;
+  struct run_series x;
+  struct error e = {0};
+  int n = 0;
+  ck_assert(!run_open(&r, path(name), &e) && !run_read(r, "loss", &x, &e));
+  for (long i = 0; i < x.rows; i++) n += snprintf(text + n, (size_t)(128 - n), " %.0f", x.step[i]);
+  run_series_free(&x);
+  run_close(r);
+  return text;
+}
+
+/* A run that is extended with another interval keeps every row, but the one that it had for its end alone. */
+START_TEST(extended_at_another_interval)
+{
+  static const struct {
+    const char *before, *after, *rows;
+  } of[] = {{"record.every=1", "record.every=4", " 0 1 2 3 4 5 6 7 8 9 12 13"},
+            {"record.every=3", "record.every=4", " 0 3 6 9 12 13"},
+            {"record.every=4", "record.every=4", " 0 4 8 12 13"},
+            {"record.every=4", "record.every=5", " 0 4 8 10 13"},
+            {"record.every=4", "record.every=9", " 0 4 8 9 13"}};
+  const char *more[] = {of[_i].after, "train.steps=14"};
+  struct trainer *t;
+  struct error e = {0};
+  char settings[512], text[128];
+  snprintf(settings, sizeof settings, "train.steps=10 %s", of[_i].before);
+  driven("another", settings);
+  for (int twice = 0; twice < 2; twice++) { /* the first is killed before its first step */
+    ck_assert_msg(!trainer_resume(&t, path("another"), more, 2, &e), "%s", e.text);
+    if (!twice) trainer_abandon(t);
+  }
+  ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
+  ck_assert_str_eq(steps_of("another", text), of[_i].rows);
+  snprintf(settings, sizeof settings, "record.path=%s train.steps=10 %s", path("in_memory"), of[_i].before);
+  struct config *c = configured(settings);
+  t = started(c, 0);
+  for (int i = 0; i < 10; i++) step(t);
+  for (int i = 0; i < 2; i++) ck_assert_msg(!trainer_change(t, more[i], &e), "%s", e.text);
+  ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
+  ck_assert_str_eq(steps_of("in_memory", text), of[_i].rows);
+  config_free(c);
+}
+END_TEST
+
 /* The loss by position counts the targets that count, whatever part of a batch they are in: those of documents end
    elsewhere in every row. */
 START_TEST(positions_of_micro_batches)
@@ -1344,6 +1391,7 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, start_with_another_stabilizer);
   tcase_add_test(k, weights_at_the_start_are_part_of_the_id);
   tcase_add_test(k, extended_run);
+  tcase_add_loop_test(k, extended_at_another_interval, 0, 5);
   tcase_add_test(k, peak_of_a_resumed_run);
   tcase_add_test(k, speed_of_a_resumed_run);
   tcase_add_test(k, decoding_of_what_is_not_finite);
