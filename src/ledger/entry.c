@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ledger/ledger.h"
+#include "ledger/judging.h"
 
 struct interval entry_effect(const struct entry *x)
 {
@@ -12,20 +12,13 @@ struct interval entry_effect(const struct entry *x)
   return x->claim->contrast == CONTRAST_RATIO ? (struct interval){e.n, exp(e.mean), exp(e.lo), exp(e.hi)} : e;
 }
 
-/* The arms of the claim, then those at the neighboring rates. */
-enum { ALL_ARMS = CLAIM_ARMS + NEIGHBOURS };
-static const struct entry_arm *arm_at(const struct entry *x, int a)
-{
-  return a < CLAIM_ARMS ? &x->arm[a] : &x->rates.arm[a - CLAIM_ARMS];
-}
-
 /* Is a run among those of the entries before i, or of the arms of entry i before arm a? */
 static int is_earlier(const struct ledger *l, int i, int a, const char *id)
 {
   for (int e = 0; e <= i; e++)
     for (int b = 0; b < (e < i ? ALL_ARMS : a); b++)
-      for (int k = 0; k < arm_at(&l->entry[e], b)->runs; k++)
-        if (!strcmp(arm_at(&l->entry[e], b)->run[k].id, id)) return 1;
+      for (int k = 0; k < arm_of(&l->entry[e], b)->runs; k++)
+        if (!strcmp(arm_of(&l->entry[e], b)->run[k].id, id)) return 1;
   return 0;
 }
 
@@ -40,8 +33,8 @@ double entry_seconds(const struct ledger *l, int i)
 {
   double sum = 0;
   for (int a = 0; a < ALL_ARMS; a++)
-    for (int k = 0; k < arm_at(&l->entry[i], a)->runs; k++) {
-      const struct entry_run *run = &arm_at(&l->entry[i], a)->run[k];
+    for (int k = 0; k < arm_of(&l->entry[i], a)->runs; k++) {
+      const struct entry_run *run = &arm_of(&l->entry[i], a)->run[k];
       if (!is_earlier(l, i, a, run->id)) sum += run->seconds;
     }
   return sum;
