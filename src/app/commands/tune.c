@@ -18,6 +18,8 @@ struct options {
   struct request request;
   const char *over, *by, *output, *scripts;
   long seeds, max, json, quiet, jobs;
+  int is_tried; /* has the metric been read from a run? */
+  struct error unusable;
 };
 
 static const struct command_option options[] = {
@@ -175,10 +177,26 @@ static void begin(void *context, const struct sweep *s)
   message("%ld run%s, %ld of them done before", s->count, text_s(s->count), done);
 }
 
+/* A metric that the first finished run does not have is an error before all others are trained. */
+static void try_metric(struct options *r, char *path)
+{
+  struct run run = {.path = path, .shown = path};
+  struct runset set = {.run = &run, .runs = 1};
+  struct metric m;
+  struct measured *value = NULL;
+  struct error *e = &r->unusable;
+  r->is_tried = 1;
+  if (!metric_read(&m, r->by, e) && !run_open(&run.file, path, e)) metrics_of(&m, 1, &set, &value, e);
+  memory_free(value);
+  if (run.file) run_close(run.file);
+  if (e->status) drive_stop();
+}
+
 static void look(void *context, const struct sweep *s, long point)
 {
-  const struct options *r = context;
+  struct options *r = context;
   if (point < 0) return;
+  if (!r->is_tried && s->points[point].fate == SWEEP_FINISHED) try_metric(r, s->points[point].path);
   const struct sweep_point *p = &s->points[point];
   long over = 0;
   for (long i = 0; i < s->count; i++) over += s->points[i].fate > SWEEP_RUNNING;
@@ -406,7 +424,7 @@ static int print_choice(const struct tune_plan *p, const struct options *r, stru
 
 static int tune(void *request, struct error *e)
 {
-  const struct options *r = request;
+  struct options *r = request;
   char key[2][128];
   struct tune_plan p = {.config = config_new()};
   struct tuning *t = &p.tuning;
@@ -416,7 +434,7 @@ static int tune(void *request, struct error *e)
                        .seeds = r->seeds,
                        .jobs = r->jobs,
                        .look = look,
-                       .context = (void *)(uintptr_t)r,
+                       .context = r,
                        .begin = r->quiet ? NULL : begin};
   int status = read_keys(&p, r->over, key, e);
   if (!status) status = metric_read(&t->metric, r->by, e);
@@ -424,6 +442,7 @@ static int tune(void *request, struct error *e)
   if (!status) status = keep_seeds(&p, r, e);
   if (!status) status = add_arms(&p, e);
   if (!status) status = tuning_run(t, e);
+  if (r->unusable.status) *e = r->unusable, status = e->status;
   if (status == STATUS_STOPPED) message("stopped; the same command goes on");
   if (!status) status = print_choice(&p, r, e);
   tuning_free(t);
