@@ -17,6 +17,7 @@ import time
 import unittest
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from in_folder import InFolder
@@ -25,6 +26,7 @@ import maxlogit
 from maxlogit.importer import _source as source
 from maxlogit.importer import _table as table
 from maxlogit.importer import main
+from maxlogit.importer._folder import Folder
 from maxlogit.importer.formats import FORMATS
 
 PROGRAM = os.environ.get("MAXLOGIT_PROGRAM")
@@ -784,27 +786,100 @@ class Safe(Importing):
             table._write = before
         self.assertFalse(Path("new").exists())
         self.assertEqual(os.listdir("out"), ["b.h5"])
-        rename, count = os.rename, []
+        link = os.link
 
-        def failing(a, b):
-            count.append(b)
-            if b.endswith("out/c.h5"):
+        def failing(a, b, **places):
+            if b == "c.h5":
                 raise OSError(5, "Input/output error")
-            rename(a, b)
+            link(a, b, **places)
 
-        os.rename = failing
-        try:
+        with mock.patch("os.link", failing):
             self.assertEqual(self.run_importer(both, "--output=out/", "--overwrite"), 1, self.err)
-        finally:
-            os.rename = rename
         self.assertEqual(os.listdir("out"), ["b.h5"])
         self.assertEqual(Path("out/b.h5").read_bytes(), theirs)
+        with mock.patch("os.link", side_effect=PermissionError(1, "no links here")):
+            self.assertEqual(self.run_importer(both, "--output=out/", "--overwrite"), 0, self.err)
         self.assertEqual(self.run_importer(both, "--output=out/", "--overwrite", "--map=y=x", "--unit=y=m"), 0, self.err)
         self.assertEqual(sorted(os.listdir("out")), ["a.h5", "b.h5", "c.h5"])
         self.assertRegex(self.err, "--map: x is in 2 of 3 runs\n.*--unit: y is in 2 of 3 runs\n")
         self.has(maxlogit.open("out/c.h5"), "y", {0: 6})
         self.assertEqual(self.run_importer(both, "--output=out/", "--overwrite", "--map=y=z"), 2)
         self.assertRegex(self.err, "no column is z")
+
+    def meanwhile(self, method, what, *arguments):
+        """Runs the importer; before this method of the folder is called, `what` happens."""
+        real, happened = getattr(Folder, method), []
+
+        def late(*given):
+            if not happened:
+                happened.append(method)
+                what()
+            return real(*given)
+
+        with mock.patch.object(Folder, method, late):
+            return self.run_importer(*arguments)
+
+    def test_what_others_write_meanwhile_stays(self):
+        log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
+        self.write("b.csv", "step,loss\n0,9\n")
+
+        def others():
+            self.write("out/thesis.txt", "theirs")
+            self.assertEqual(self.run_importer("b.csv", "--output=out/"), 0, self.err)
+
+        self.assertEqual(self.meanwhile("make_beside", others, log, "--output=out/"), 2)
+        self.assertRegex(self.err, "out/b.h5.*exists")
+        self.assertEqual(sorted(os.listdir("out")), ["b.h5", "thesis.txt"])
+        self.has(maxlogit.open("out/b.h5"), "loss", {0: 9})
+        shutil.copy("out/b.h5", "theirs.h5")
+        with mock.patch.object(table, "_claim"):  # it comes between the last look and the link
+            copy = lambda: shutil.copy("theirs.h5", "new/a.h5")
+            status = self.meanwhile("publish", copy, log, "--output=new/deep/../")
+        self.assertEqual(status, 2)
+        self.assertRegex(self.err, "new/deep/../a.h5: another process has written it meanwhile")
+        self.assertEqual(os.listdir("new"), ["a.h5"])
+        self.has(maxlogit.open("new/a.h5"), "loss", {0: 9})
+
+    def test_checkpoints_stay_until_their_run_is_replaced(self):
+        log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
+        arguments = ["model.width=16", "train.steps=6", "checkpoint.every=2", "record.path=out/a.h5"]
+        subprocess.run([PROGRAM, "run", "-q", *arguments], check=True)
+        Path("out/a.journal").write_bytes(b"rows of a killed run")
+        before = sorted(os.listdir("out/a.ckpt"))
+        self.assertTrue(before)
+        with mock.patch.object(table, "_write", side_effect=OSError(28, "No space left")):
+            self.assertEqual(self.run_importer(log, "--output=out/", "--overwrite"), 1)
+        self.assertEqual(sorted(os.listdir("out/a.ckpt")), before)
+        self.assertTrue(Path("out/a.journal").exists())
+        self.assertEqual(self.run_importer(log, "--output=out/", "--overwrite"), 0, self.err)
+        self.assertEqual([os.listdir("out/a.ckpt"), Path("out/a.journal").exists()], [[], False])
+
+    def test_a_folder_that_becomes_a_link_leads_nowhere(self):
+        log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
+        self.write("home/runs/precious/thesis.txt", "thesis")
+        self.write("home/runs/a.h5", "a run")
+
+        def swap():
+            os.rename("shared", "moved")
+            os.symlink("home", "shared")
+
+        for before in ("_write", "_claim"):
+            os.mkdir("shared")
+            real, calls = getattr(table, before), []
+
+            def late(path, *rest, real=real, calls=calls):
+                calls.append(path)
+                if len(calls) == 2:
+                    swap()
+                return real(path, *rest)
+
+            with mock.patch.object(table, before, late):
+                self.assertNotEqual(self.run_importer(log, "--output=shared/runs/", "--overwrite"), 0)
+            self.assertEqual(Path("home/runs/a.h5").read_text(), "a run")
+            self.assertEqual(Path("home/runs/precious/thesis.txt").read_text(), "thesis")
+            self.assertEqual(os.listdir("moved"), [])
+            os.unlink("shared")
+            os.rmdir("moved")
 
     def test_names_of_files_are_any_bytes(self):
         name = os.fsdecode(b"l\xf6g.csv")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import unittest
 
 import numpy as np
@@ -415,7 +416,9 @@ class Recording(InFolder):
             for step, peak in enumerate((None, None, {"value": 3.5, "step": 2, "layer": 1, "head": 2})):
                 recorder.log(step, loss=1, **({"attn/max_logit": logits_at(1)} if peak else {}))
                 subprocess.run(
-                    [os.environ["MAXLOGIT_PROGRAM"], "report", self.path, "-o", f"{self.path}.{step}"], capture_output=True, check=True
+                    [os.environ["MAXLOGIT_PROGRAM"], "report", self.path, "-o", f"{self.path}.{step}"],
+                    capture_output=True,
+                    check=True,
                 )
                 with open(f"{self.path}.{step}/data/index.js") as f:
                     self.assertIn(f'"peak":{json.dumps(peak, separators=(",", ":"))}', f.read())
@@ -433,6 +436,65 @@ class Recording(InFolder):
         recorder.log(1, loss=1)
         recorder.close()
         self.assertEqual(maxlogit.open(self.path).steps, 2)
+
+    def test_a_forked_process_does_not_end_it(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, loss=1)
+            child = os.fork()
+            if not child:
+                status = 1
+                try:
+                    recorder.log(1, loss=7)
+                except maxlogit.UsageError as problem:
+                    status = "forked from" not in str(problem)
+                recorder.close()
+                os._exit(status)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(maxlogit.open(self.path).state, "running")
+            recorder.log(1, loss=2)
+        run = maxlogit.open(self.path)
+        self.assertEqual((run.state, run["loss"].values.tolist()), ("finished", [1, 2]))
+
+    def test_threads_share_them(self):
+        self.record(40)
+        shared, problems = maxlogit.open(self.path), []
+        recorder = maxlogit.Recorder(f"{self.folder}/threads.h5", {})
+
+        def work(number):
+            try:
+                for i in range(60):
+                    np.testing.assert_array_equal(shared["attn/max_logit"].values[3], logits_at(3))
+                    len(shared.events)
+                    recorder.event(0, f"kind{number}", value=i)
+                    recorder.put(f"x{number}", i)
+            except BaseException as problem:
+                problems.append(problem)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        recorder.log(0, loss=1)
+        recorder.close()
+        self.assertEqual(problems, [])
+        run = maxlogit.open(recorder.path)
+        self.assertEqual(
+            sorted((e.kind, e.value) for e in run.events), [(f"kind{n}", i) for n in range(4) for i in range(60)]
+        )
+        self.assertEqual([float(run[f"x{n}"].values[0]) for n in range(4)], [59] * 4)
+
+    def test_names_with_dots_are_places(self):
+        axes = {"my.axis": ["a", "b"], "your.axis": ["0.1", "1.0"], "a.b.c": ["0", "1"]}
+        with maxlogit.Recorder(self.path) as recorder:
+            for axis, places in axes.items():
+                recorder.define(f"of/{axis}", (2, 2), ("layer", axis))
+                recorder.axis(axis, places)
+            recorder.log(0, {f"of/{axis}": [[1, 2], [3, 4]] for axis in axes})
+        run = maxlogit.open(self.path)
+        for axis, places in axes.items():
+            series = run[f"of/{axis}"]
+            self.assertEqual((series.axes, series.shape, series.places[axis]), (("layer", axis), (1, 2, 2), places))
 
     def test_other_ranks_write_nothing(self):
         with maxlogit.Recorder(self.path, rank=1) as recorder:
@@ -454,6 +516,12 @@ class Recording(InFolder):
         self.assertEqual(names("optimizer=muon & train.lr<0.01"), ["muon-0.001.h5"])
         self.assertEqual(names("train.lr=2e-2 & optimizer=muon, adam"), ["adam-0.02.h5", "muon-0.02.h5"])
         self.assertEqual(len(names("no.key != 3 & state=finished")), 4)
+        with open(self.folder / "muon-0.02.h5", "r+b") as damaged:
+            damaged.seek(3000)
+            damaged.write(b"something else")
+        os.symlink("nowhere", self.folder / "gone.h5")
+        with self.assertWarnsRegex(UserWarning, "left out: .*muon-0.02.h5"):
+            self.assertEqual(names("optimizer=muon"), ["muon-0.001.h5"])
         with self.assertRaisesRegex(maxlogit.UsageError, "is not a condition"):
             names("muon")
         with self.assertRaisesRegex(maxlogit.UsageError, "a number is wanted"):

@@ -15,8 +15,9 @@
 #include "storage/layout.h"
 #include "storage/live_rows.h"
 
-enum { CURVE_BINS = 512, HEAD_BINS = 128 }; /* at most, over the steps of a run */
-enum { MOST_T = 33 };                       /* Student's t for so many values at most */
+enum { CURVE_BINS = 512, HEAD_BINS = 128 };      /* at most, over the steps of a run */
+enum { SERIES_MOST = 4096, HEADS_MOST = 65536 }; /* of a page; values of a row that it has one by one */
+enum { MOST_T = 33 };                            /* Student's t for so many values at most */
 enum part { PART_MAX, PART_MIN, PART_MEAN, PART_HEADS, PARTS };
 static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};
 
@@ -307,7 +308,9 @@ static char *make_part(const struct runs_page *p, const struct page_series *s, c
   if (run_rows(run->file, p->series[series].name) + (s->has_live ? s->live.rows : 0) == 0 ||
       run_read(run->file, p->series[series].name, &x, NULL))
     return NULL;
-  char *text = part == PART_HEADS ? tell_heads(s, run, &x) : tell_curve(s, run, &x, part, window);
+  char *text = part != PART_HEADS      ? tell_curve(s, run, &x, part, window)
+               : x.width <= HEADS_MOST ? tell_heads(s, run, &x)
+                                       : NULL;
   run_series_free(&x);
   return text;
 }
@@ -375,7 +378,7 @@ static void add_series(struct runs_page *p, const struct run *run, const char *n
   struct run_series s;
   for (int i = 0; i < p->names; i++)
     if (!strcmp(p->series[i].name, name)) return;
-  if (run_describe(run->file, name, &s, NULL)) return;
+  if (p->names == SERIES_MOST || run_describe(run->file, name, &s, NULL)) return;
   p->series = memory_grow(p->series, (size_t)p->names, (size_t)p->names + 1, sizeof *p->series);
   struct about *a = &p->series[p->names++];
   *a = (struct about){.width = s.width};

@@ -80,6 +80,13 @@ void shell_add(struct buffer *b, const char *word)
   memory_free(clean);
 }
 
+char *shell_word(const char *text)
+{
+  struct buffer b = {0};
+  shell_add(&b, text);
+  return b.text;
+}
+
 static int is_number(const char *text)
 {
   char *end;

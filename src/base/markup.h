@@ -11,6 +11,7 @@ void markup_add(struct buffer *, const char *format, ...) __attribute__((format(
 /* Append a word for a POSIX shell: unchanged if all its characters are safe, else in single quotes. A control
    character, which is invisible in the line, becomes '?'. */
 void shell_add(struct buffer *, const char *word);
+char *shell_word(const char *); /* for memory_free */
 
 /* Append a cleaned cell of a table in CSV (separator ','), TSV ('\t') or columns (' '). In CSV (RFC 4180) a text with a
    comma, a quote or a line end is quoted, and quotes are doubled. In CSV and TSV a text that is not a number and begins

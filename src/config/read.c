@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/elementary.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/text.h"
 #include "config/state.h"
 
@@ -388,12 +389,14 @@ int config_file(struct config *c, const char *path, struct error *e)
   size_t length;
   int status = file_read(path, &text, &length, e);
   if (status) return status;
-  if (!strncmp(text, "\x89HDF", 4))
+  if (!strncmp(text, "\x89HDF", 4)) {
+    char *word = shell_word(path);
     status = error_set(e, STATUS_USAGE,
                        "%s: an HDF5 file, not a configuration; to continue a run: "
                        "maxlogit resume %s",
-                       path, path);
-  else if (strlen(text) != length)
+                       path, word);
+    memory_free(word);
+  } else if (strlen(text) != length)
     status = error_set(e, STATUS_USAGE, "%s: not a configuration: there is a zero byte in it", path);
   else
     status = config_read(c, text, path, e);

@@ -21,6 +21,10 @@ struct recorder;
    journal. */
 int recorder_create(struct recorder **, const char *path, int overwrite, const struct config *,
                     const struct run_facts *, struct error *);
+/* The same, but an earlier run keeps its checkpoints and its journal until recorder_clear removes them. */
+int recorder_claim(struct recorder **, const char *path, int overwrite, const struct config *,
+                   const struct run_facts *, struct error *);
+int recorder_clear(struct recorder *, struct error *);
 /* Continue after `step` updates: read the rows of the run file and its journal, and drop later ones. STATUS_FAIL if
    rows of earlier steps are missing. LONG_MAX: keep all rows. A snapshot is written before the first new row. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/clock.h"
+#include "base/markup.h"
 #include "storage/checkpoint.h"
 #include "storage/recorder_state.h"
 
@@ -110,23 +111,44 @@ static int check_name(const char *path, int overwrite, struct error *e)
   if (overwrite) return STATUS_OK;
   if (!info.st_size)
     return error_set(e, STATUS_USAGE, "%s exists, and is empty: record.overwrite=1 replaces it", path);
-  return error_set(e, STATUS_USAGE,
-                   "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it", path,
-                   path);
+  char *word = shell_word(path);
+  error_set(e, STATUS_USAGE, "%s exists: `maxlogit resume %s` continues it, record.overwrite=1 replaces it",
+            path, word);
+  memory_free(word);
+  return STATUS_USAGE;
 }
 
-int recorder_create(struct recorder **out, const char *path, int overwrite, const struct config *config,
-                    const struct run_facts *facts, struct error *e)
+int recorder_claim(struct recorder **out, const char *path, int overwrite, const struct config *config,
+                   const struct run_facts *facts, struct error *e)
 {
   struct recorder *r = NULL;
   int status = recorder_begin(&r, path, config, facts, e);
   if (status) return status;
   status = check_name(path, overwrite, e);
-  if (!status) status = checkpoint_remove_all(path, e);
-  if (!status && file_remove(r->journal_path))
-    status = error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path);
-  if (!status && config) status = recorder_open_journal(r, e);
   rows_start(&r->rows);
+  if (status)
+    recorder_free(r);
+  else
+    *out = r;
+  return status;
+}
+
+int recorder_clear(struct recorder *r, struct error *e)
+{
+  const int status = checkpoint_remove_all(r->path, e);
+  if (status) return status;
+  return file_remove(r->journal_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path)
+                                      : STATUS_OK;
+}
+
+int recorder_create(struct recorder **out, const char *path, int overwrite, const struct config *config,
+                    const struct run_facts *facts, struct error *e)
+{
+  struct recorder *r;
+  int status = recorder_claim(&r, path, overwrite, config, facts, e);
+  if (status) return status;
+  status = recorder_clear(r, e);
+  if (!status && config) status = recorder_open_journal(r, e);
   if (status)
     recorder_free(r);
   else

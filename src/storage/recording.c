@@ -91,9 +91,10 @@ static int start_new(struct maxlogit_recorder *m, const char *path, const struct
                             .loss_floor = NAN};
   if (o->mode != MAXLOGIT_REPLACE && !access(path, F_OK))
     return error_set(e, STATUS_USAGE, "%s exists", path);
-  int status = recorder_create(&m->r, path, 1, NULL, &facts, e);
-  if (!status && !o->whole) status = recorder_open_journal(m->r, e);
-  return status;
+  int status = recorder_claim(&m->r, path, 1, NULL, &facts, e);
+  if (status || o->whole) return status;
+  status = recorder_clear(m->r, e);
+  return status ? status : recorder_open_journal(m->r, e);
 }
 
 static int keep_setting(void *recorder, const char *key, const char *value, const char *origin)
@@ -289,6 +290,13 @@ int maxlogit_record_snapshot(struct maxlogit_recorder *m, struct maxlogit_error 
   return error_export(error, m->whole ? STATUS_OK : write_file(m, "running", 0, &e), &e);
 }
 
+int maxlogit_record_clear(struct maxlogit_recorder *m, struct maxlogit_error *error)
+{
+  IN_C_LOCALE;
+  struct error e = {0};
+  return error_export(error, m->whole ? recorder_clear(m->r, &e) : STATUS_OK, &e);
+}
+
 void maxlogit_record_discard(struct maxlogit_recorder *m)
 {
   if (!m) return;
@@ -305,6 +313,7 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) known |= !strcmp(state, states[i]);
   status = known ? write_file(m, state, 1, &e)
                  : error_set(&e, STATUS_USAGE, "'%.40s' is not a state: finished, stopped, diverged", state);
+  if (!status && m->whole) status = recorder_clear(m->r, &e);
   maxlogit_record_discard(m);
   return error_export(error, status, &e);
 }

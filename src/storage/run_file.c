@@ -388,15 +388,19 @@ static void shape_of(struct run_series *s, const struct h5_shape *found, const c
   if (found->rank == 3) s->heads = (long)found->dims[2];
 }
 
-static void read_labels(struct run_file *r, struct run_series *s)
+static int read_labels(struct run_file *r, struct run_series *s)
 {
   struct h5_shape shape = {.kind = KIND_TEXT, .size = sizeof *s->labels, .rank = 1};
+  const int64_t width = s->width;
+  const size_t most = (size_t)(memory_there_is() / 8);
   int64_t n;
+  if (!memory_bytes(&width, 1, sizeof *s->labels, most, &(size_t){0})) return 0;
   char *labels = h5_read_all(r->h, "/series/tensor", &shape, &n);
   s->labels = memory_new((size_t)s->width + 1, sizeof *s->labels);
   for (int64_t i = 0; i < n && i < s->width; i++)
     text_fill(s->labels[i], sizeof *s->labels, labels + (size_t)i * sizeof *s->labels);
   memory_free(labels);
+  return 1;
 }
 
 /* Are these whole numbers from 0 to 2^53, each larger than the one before? */
@@ -476,7 +480,7 @@ static int read_recorded(const struct run_file *file, const char *name, int valu
     ok = !values || read_numbers(r, id, &found, s);
   }
   h5_done(r->h, id);
-  if (ok && s->shape == PER_TENSOR) read_labels(r, s);
+  if (ok && s->shape == PER_TENSOR) ok = read_labels(r, s);
   return ok ? STATUS_OK : report_unread(r, name, s, e);
 }
 

@@ -43,6 +43,7 @@ const char *head_find(const char *last, size_t size, size_t *length, size_t *siz
   const char *digits = line + HEAD_LINE - 1 - HEAD_LENGTH;
   if (strspn(digits, "0123456789") != HEAD_LENGTH) return NULL;
   *length = strtoul(digits, NULL, 10);
+  if (*length > HEAD_MOST) return NULL;
   *size_wanted = *length + BEHIND;
   if (size < *size_wanted) return NULL;
   const char *head = line - *length;

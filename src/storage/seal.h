@@ -13,7 +13,8 @@ enum {
   SEAL_BYTES = sizeof SEAL_START - 1 + SEAL_DIGEST + 1,
   HEAD_DIGEST = 16,
   HEAD_LENGTH = 10,
-  HEAD_LINE = sizeof HEAD_START - 1 + HEAD_DIGEST + 1 + HEAD_LENGTH + 1
+  HEAD_LINE = sizeof HEAD_START - 1 + HEAD_DIGEST + 1 + HEAD_LENGTH + 1,
+  HEAD_MOST = 4 << 20 /* a longer one is not used: its facts are read from the file */
 };
 
 void seal_make(const void *bytes, size_t size, char seal[SEAL_BYTES + 1]);

@@ -496,6 +496,38 @@ static void many_labels(hid_t file)
   H5Tclose(type);
 }
 
+/* rows of so many bytes, one for each tensor */
+static void wide_rows(hid_t file, hsize_t rows, hsize_t width)
+{
+  hid_t create = H5Pcreate(H5P_DATASET_CREATE), type = H5Tcopy(H5T_C_S1);
+  H5Pset_chunk(create, 2, (hsize_t[]){1, width / 16});
+  H5Pset_deflate(create, 9);
+  remove_link(file, "/series/attn/max_logit");
+  make_dataset(file, "/series/attn/max_logit", H5T_STD_U8LE, 2, (hsize_t[]){rows, width}, create);
+  if (!rows) { /* steps of its own, of which there are none */
+    create = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(create, 1, (hsize_t[]){8});
+    make_dataset(file, "/series/none", H5T_STD_I64LE, 1, (hsize_t[]){0}, create);
+  }
+  hid_t id = H5Dopen2(file, "/series/attn/max_logit", H5P_DEFAULT),
+        space = H5Screate_simple(1, (hsize_t[]){2}, NULL);
+  H5Tset_size(type, H5T_VARIABLE);
+  hid_t a = H5Acreate2(id, "DIMENSION_LABELS", type, space, H5P_DEFAULT, H5P_DEFAULT);
+  ck_assert_int_ge(H5Awrite(a, type, (const char *[]){rows ? "step" : "none", "tensor"}), 0);
+  H5Aclose(a);
+  if (rows) {
+    uint8_t *zeros = memory_new(rows * width, 1);
+    ck_assert_int_ge(H5Dwrite(id, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros), 0);
+    memory_free(zeros);
+  }
+  H5Dclose(id);
+  H5Sclose(space);
+  H5Tclose(type);
+}
+
+static void million_tensors(hid_t file) { wide_rows(file, ROWS, 1 << 20); }
+static void names_of_gigabytes(hid_t file) { wide_rows(file, 0, 1 << 26); }
+
 /* Labels of another type, length or number are no labels: the series has none, and the others are read. */
 START_TEST(labels_of_another_form_are_no_labels)
 {
@@ -571,12 +603,14 @@ static void change_head(const char *key, const char *value)
   memory_free(head);
 }
 
+static const char *memory_limit_text = "";
+
 static int run_program(const char *arguments)
 {
   char command[512];
   const char *build = getenv("top_builddir");
-  snprintf(command, sizeof command, "timeout 60 %s/maxlogit %s >out 2>err </dev/null", build ? build : "..",
-           arguments);
+  snprintf(command, sizeof command, "%s timeout 60 %s/maxlogit %s >out 2>err </dev/null", memory_limit_text,
+           build ? build : "..", arguments);
   int status = system(command);
   ck_assert_msg(WIFEXITED(status), "%s: status %x", arguments, (unsigned)status);
   return WEXITSTATUS(status);
@@ -614,6 +648,19 @@ START_TEST(commands_end_on_them)
   bad_steps[0] = 9000000000000000000;
   make_bad(bad[_i]);
   call_commands(1);
+}
+END_TEST
+
+/* A page has the curves of a wide row, not a curve for each value; names of what has no value take no memory. */
+START_TEST(wide_rows_end_no_command)
+{
+  const int limits = !getenv("ASAN_OPTIONS");
+  make_bad(_i ? names_of_gigabytes : million_tensors);
+  call_commands(_i);
+  memory_limit_text = limits ? "ulimit -v 4000000;" : "";
+  ck_assert_int_eq(run_program("report bad.h5 honest.h5 -o page"), _i);
+  memory_limit_text = "";
+  ck_assert_int_eq(system("test -s page/index.html && test -z \"$(find page -size +4M)\""), 0);
 }
 END_TEST
 
@@ -1005,6 +1052,7 @@ int main(void)
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 8);
+  tcase_add_loop_test(t, wide_rows_end_no_command, 0, 2);
   tcase_add_test(t, commands_end_on_a_sparse_file);
   tcase_add_loop_test(t, files_beside_runs_may_be_sparse, 0, 4);
   tcase_add_loop_test(t, strange_types_are_named, 0, STRANGE_PLACES * STRANGES);

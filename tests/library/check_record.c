@@ -569,6 +569,26 @@ START_TEST(a_whole_recording_is_there_at_once)
 }
 END_TEST
 
+/* What an earlier run has beside its file stays until the file is replaced. */
+START_TEST(a_whole_recording_replaces_at_its_end)
+{
+  struct maxlogit_record_options o = {.whole = 1, .mode = MAXLOGIT_REPLACE};
+  struct maxlogit_recorder *r;
+  for (int end = 0; end < 3; end++) {
+    FILE *journal = fopen(at("old.journal"), "w");
+    ck_assert(journal && !fclose(journal));
+    OK(maxlogit_record_open(&r, at("old.h5"), &o, &e));
+    ck_assert(!access(at("old.journal"), F_OK));
+    if (end == 1) OK(maxlogit_record_clear(r, &e));
+    if (end == 2)
+      OK(maxlogit_record_close(r, "finished", &e));
+    else
+      maxlogit_record_discard(r);
+    ck_assert_int_eq(access(at("old.journal"), F_OK) != 0, end > 0);
+  }
+}
+END_TEST
+
 static void *record_and_read(void *number)
 {
   struct maxlogit_error mine = {0};
@@ -719,6 +739,7 @@ int main(void)
   tcase_add_test(t, what_cannot_be_is_said);
   tcase_add_test(t, own_axes_have_scales);
   tcase_add_test(t, a_whole_recording_is_there_at_once);
+  tcase_add_test(t, a_whole_recording_replaces_at_its_end);
   tcase_add_test(t, threads_have_their_own);
   tcase_add_test(t, blocks_are_rows);
   tcase_add_test(t, reals_are_reals);

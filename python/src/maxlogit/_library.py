@@ -159,6 +159,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "record_event": (INT, [P, LONG, TEXT, INT, INT, REAL, ERROR]),
     "record_note": (INT, [P, TEXT, ERROR]),
     "record_snapshot": (INT, [P, ERROR]),
+    "record_clear": (INT, [P, ERROR]),
     "record_close": (INT, [P, TEXT, ERROR]),
     "record_discard": (None, [P]),
     "run_open": (INT, [P, TEXT, ERROR]),

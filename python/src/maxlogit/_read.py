@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes as c
 import errno
 import html
+import math
 import os
 import re
+import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,12 +163,25 @@ class Series(np.lib.mixins.NDArrayOperatorsMixin):
         return xarray.DataArray(self.values, coords=coordinates, dims=("step", *self.axes), name=self.name, attrs=attributes)
 
 
+def _joined(axis: str, names: list[str], size: int) -> Optional[tuple[int, ...]]:
+    """The sizes of several axes that `Recorder.define` has joined to one: its places are "0.0", "0.1", ..."""
+    last = names[-1].split(".") if names else []
+    if len(last) != len(axis.split(".")) or len(last) < 2 or not all(n.isdecimal() and len(n) < 10 for n in last):
+        return None
+    sizes = tuple(int(n) + 1 for n in last)
+    if math.prod(sizes) != size or names != [".".join(map(str, at)) for at in np.ndindex(sizes)]:
+        return None
+    return sizes
+
+
 class Run:
-    """A run file: ``run["loss"]`` is a :class:`Series`, ``run.config`` its keys as text, ``run.events`` what happened."""
+    """A run file: ``run["loss"]`` is a :class:`Series`, ``run.config`` its keys as text, ``run.events`` what happened.
+    Threads may share one; they take turns."""
 
     def __init__(self, path: PathLike) -> None:
         self.path = os.fspath(path)
         self._handle = c.c_void_p()
+        self._lock = threading.RLock()
         if not os.path.exists(self.path):
             raise library.MissingFile(errno.ENOENT, "there is no such run file", self.path)
         library.call("run_open", c.byref(self._handle), library.text(self.path))
@@ -193,10 +209,10 @@ class Run:
 
     def close(self) -> None:
         """Series cannot be read any more; a second close does nothing."""
-        handle = getattr(self, "_handle", None)
-        if handle:
-            library.lib.maxlogit_run_close(handle)
-            self._handle = c.c_void_p()
+        if getattr(self, "_handle", None):
+            with self._lock:
+                handle, self._handle = self._handle, c.c_void_p()
+                library.lib.maxlogit_run_close(handle)
 
     __del__ = close
 
@@ -240,6 +256,10 @@ class Run:
         return self[name] if name in self else default  # noqa: SIM401
 
     def __getitem__(self, name: str) -> Series:
+        with self._lock:
+            return self._read(name)
+
+    def _read(self, name: str) -> Series:
         handle, values = self._open(), library.Values()
         try:
             library.call("run_read", handle, library.text(name), values)
@@ -252,10 +272,10 @@ class Run:
             step = np.ctypeslib.as_array(values.step, (max(1, values.rows),)).copy()
             axes = tuple(values.axis_name[i].value.decode() for i in range(values.axes))
             places = {axis: self.places(axis, size) for axis, size in zip(axes, shape[1:])}
-            if len(axes) == 2 and "." in axes[1] and places[axes[1]]:  # several, as `Recorder.define` joins them
-                last = places.pop(axes[1])[-1].split(".")
-                shape = (*shape[:2], *(int(n) + 1 for n in last))
-                axes = (axes[0], *axes[1].split("."))
+            sizes = _joined(axes[1], places[axes[1]], shape[2]) if len(axes) == 2 else None
+            if sizes:
+                del places[axes[1]]
+                shape, axes = (*shape[:2], *sizes), (axes[0], *axes[1].split("."))
             return Series(
                 name,
                 number[: values.rows * values.width].reshape(shape),
@@ -273,17 +293,19 @@ class Run:
         """What the places of an axis are called; empty where nothing says."""
         name = c.create_string_buffer(128)
         names: list[str] = []
-        while len(names) < size and library.lib.maxlogit_run_place(
-            self._handle, library.text(axis), len(names), name, len(name)
-        ):
-            names.append(name.value.decode(errors="replace"))
+        with self._lock:
+            while len(names) < size and library.lib.maxlogit_run_place(
+                self._handle, library.text(axis), len(names), name, len(name)
+            ):
+                names.append(name.value.decode(errors="replace"))
         return names
 
     @property
     def events(self) -> list[Event]:
         """In the order of their recording."""
         events, count = c.POINTER(library.EventOf)(), c.c_long()
-        library.call("run_events", self._open(), c.byref(events), c.byref(count))
+        with self._lock:
+            library.call("run_events", self._open(), c.byref(events), c.byref(count))
         try:
             return [Event(e.step, e.kind.decode(), e.layer, e.head, e.value) for e in (events[i] for i in range(count.value))]
         finally:
@@ -341,7 +363,8 @@ def _holds(run: Run, key: str, relation: str, wanted: str) -> bool:
 def open_all(folder: PathLike, where: str = "") -> list[Run]:
     """The runs in a folder (``*.h5``, by name) for which all conditions hold: ``where="optimizer=muon & train.lr<0.01"``.
 
-    Keys are those of the configuration, and state, id, date. A file that is no run is left out."""
+    Keys are those of the configuration, and state, id, date. A file that is no run is left out; so is one that cannot be
+    read, with a warning."""
     conditions = []
     for part in where.split("&") if where.strip() else []:
         match = _CONDITION.match(part)
@@ -356,4 +379,6 @@ def open_all(folder: PathLike, where: str = "") -> list[Run]:
             runs.append(Run(path))
         except library.UsageError:
             continue
+        except (library.MaxlogitError, OSError) as problem:
+            warnings.warn(f"maxlogit: left out: {problem}", stacklevel=2)
     return [run for run in runs if all(_holds(run, *condition) for condition in conditions)]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import ctypes as c
 import dataclasses
+import functools
 import operator
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Optional, Union
+from typing import Any, Optional, TypeVar, Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +86,22 @@ def _number_of(name: str, value: Any) -> npt.NDArray[np.float64]:
         raise type(problem)(f"{name}: {value!r:.60} is neither a number nor an array of numbers ({problem})") from None
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _in_turn(method: Method) -> Method:
+    """Threads take turns, and a forked process does not write what its parent writes."""
+
+    @functools.wraps(method)
+    def taken(self: Recorder, *given: Any, **named: Any) -> Any:
+        if self._handle and self._process != os.getpid():
+            raise library.UsageError(f"{self.path} is written by the process that this one was forked from")
+        with self._lock:
+            return method(self, *given, **named)
+
+    return cast(Method, taken)
+
+
 _writing: dict[str, int] = {}  # files that this process writes, and which process that is
 
 
@@ -122,6 +140,7 @@ class Recorder:
         self.path = os.fspath(path)
         self.rank = rank
         self._process = os.getpid()
+        self._lock = threading.RLock()
         self._logs = self._closed = False
         self._handle = c.c_void_p()
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
@@ -177,6 +196,7 @@ class Recorder:
 
     # --- what is recorded ---------------------------------------------------------------------------------
 
+    @_in_turn
     def define(
         self,
         name: str,
@@ -233,12 +253,14 @@ class Recorder:
         library.call("record_series", self._handle, series, c.byref(number))
         return number.value
 
+    @_in_turn
     def axis(self, name: str, places: Iterable[str]) -> None:
         """What the places of an axis are called: modules' names of ``layer``."""
         names = [library.text(place) for place in places]
         if self._writes():
             library.call("record_axis", self._handle, library.text(name), len(names), (c.c_char_p * len(names))(*names))
 
+    @_in_turn
     def put(self, name: str, value: Any) -> None:
         """A value for the row that ``log`` will end: a number, or an array or tensor [axes]."""
         numbers = self._ready(name, _numbers(value))
@@ -255,6 +277,7 @@ class Recorder:
             raise library.UsageError(f"{name} has shape {shape}, not {numbers.shape}")
         return numbers
 
+    @_in_turn
     def log(self, *row: Any, **series: Any) -> None:
         """End the row of a step with these values and those of what is being watched: ``log(step, loss=1)``,
         ``log(step, {"loss": 1})`` or ``log({"loss": 1}, step=0)``. Nested dictionaries are joined by ``/``; None is no value.
@@ -307,6 +330,7 @@ class Recorder:
         self._row = {}
         self._logs = True
 
+    @_in_turn
     def log_rows(self, rows: Mapping[str, tuple[Any, Any]]) -> None:
         """Record many rows at once: for each series its steps [rows], which grow, and its values [rows, axes]. They follow
         the rows that are there; nothing is forwarded."""
@@ -365,6 +389,7 @@ class Recorder:
                 self._warned.add(id(receiver))
                 warnings.warn(f"maxlogit: rows are not forwarded to {receiver!r}: {problem}", stacklevel=3)
 
+    @_in_turn
     def event(self, step: int, kind: str, layer: int = -1, head: int = -1, value: float = float("nan")) -> None:
         """Something that happened: ``clip``, ``spike``, ``nonfinite``, or a kind of your own (at most 23 bytes)."""
         if self._writes():
@@ -372,6 +397,7 @@ class Recorder:
             library.call("record_event", self._handle, *event)
             self._last_events.append(event)
 
+    @_in_turn
     def note(self, text: str) -> None:
         """A remark with today's date."""
         if self._writes():
@@ -390,18 +416,28 @@ class Recorder:
             return self._next_rank_step - 1
         return int(library.lib.maxlogit_record_last_step(self._handle))
 
+    @_in_turn
     def snapshot(self) -> None:
         """Write the file now, so that others can read what there is."""
         if self._writes():
             library.call("record_snapshot", self._handle)
 
     def close(self, state: str = "finished") -> None:
-        """The last of it: ``finished``, ``stopped`` or ``diverged``. A second close does nothing."""
-        handle, self._handle = self._handle, c.c_void_p()
-        self._closed = True
-        if handle:
-            _writing.pop(os.path.realpath(self.path), None)
-            library.call("record_close", handle, library.text(state))
+        """The last of it: ``finished``, ``stopped`` or ``diverged``. A second close does nothing, nor does one in a
+        forked process."""
+        if self._process != os.getpid():
+            self._handle, self._closed = c.c_void_p(), True
+            return
+        with self._lock:
+            handle, self._handle = self._handle, c.c_void_p()
+            self._closed = True
+            if handle:
+                _writing.pop(os.path.realpath(self.path), None)
+                library.call("record_close", handle, library.text(state))
+
+    def _clear(self) -> None:
+        """Removes the checkpoints and the journal of the run that was here before."""
+        library.call("record_clear", self._handle)
 
     def __enter__(self) -> Recorder:
         return self

@@ -8,6 +8,8 @@
 #include "app/command.h"
 #include "app/report.h"
 #include "base/file.h"
+#include "base/markup.h"
+#include "base/memory.h"
 #include "comm/comm.h"
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
@@ -69,9 +71,11 @@ static int rerun(void *request, struct error *e)
   if (!status) status = report_drive(t, 1, e);
   if (status == STATUS_DIVERGED)
     status = STATUS_OK; /* as in the first run; otherwise the comparison reports it */
-  if (status == STATUS_STOPPED)
-    error_set(e, status, "stopped; `maxlogit rerun %s` begins again", path);
-  else if (!status && has_files)
+  if (status == STATUS_STOPPED) {
+    char *word = shell_word(path);
+    error_set(e, status, "stopped; `maxlogit rerun %s` begins again", word);
+    memory_free(word);
+  } else if (!status && has_files)
     status = rerun_compare(path, again, &series, e);
   if (!status && has_files) status = notes_carry(path, again, e);
   if (!status && has_files && !a->output) status = take_place(again, path, e);

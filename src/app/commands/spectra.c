@@ -350,9 +350,15 @@ static int spectra(void *request, struct error *e)
   if (r->output && access(r->output, F_OK) == 0)
     return error_set(e, STATUS_USAGE, "%s exists: give another name for the numbers", r->output);
   json_t *files = r->json ? json_array() : NULL;
-  int status = device_open(&device, "cpu", (int)r->threads, e);
-  for (int i = 0; i < paths->count && !status; i++)
-    status = put_file(&text, files, r, paths->word[i], i == 0, device, e);
+  int status = device_open(&device, "cpu", (int)r->threads, e), refused = 0;
+  for (int i = 0; i < paths->count && !status; i++) {
+    struct error of_file = {0};
+    if (!put_file(&text, files, r, paths->word[i], i == refused, device, &of_file)) continue;
+    if (++refused == paths->count) /* nothing is left to print */
+      status = error_set(e, of_file.status, "%s", of_file.text);
+    else
+      message("%s", of_file.text);
+  }
   device_close(device);
   if (!status && r->json)
     json_print(files);
@@ -360,7 +366,7 @@ static int spectra(void *request, struct error *e)
     json_decref(files);
   if (!status && !r->json) printf("%s", text.text);
   memory_free(text.text);
-  return status;
+  return !status && refused ? STATUS_FAIL : status;
 }
 
 const struct command command_spectra = {

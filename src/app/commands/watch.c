@@ -13,6 +13,7 @@
 #include "app/summary.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/status_line.h"
@@ -124,12 +125,14 @@ static void print_end_of_run(const struct live_view *w)
     return;
   }
   const char *state = run_shown_state(run);
+  char *word = shell_word(w->run_path);
   int failed = !strcmp(state, "diverged") || run_blew_up(run);
   if (strcmp(state, "killed") == 0)
-    message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, w->run_path);
+    message("%s: no writer any more; `maxlogit resume %s` continues it", w->run_path, word);
   else
     message("%s: %s after %ld step%s", w->run_path, state, run_last_step(run), text_s(run_last_step(run)));
-  if (failed) message("`maxlogit show --why %s` shows how", w->run_path);
+  if (failed) message("`maxlogit show --why %s` shows how", word);
+  memory_free(word);
   run_close(run);
 }
 

@@ -135,6 +135,10 @@ MAXLOGIT_API int maxlogit_record_snapshot(struct maxlogit_recorder *recorder, st
 MAXLOGIT_API int maxlogit_record_close(struct maxlogit_recorder *recorder, const char *state,
                                        struct maxlogit_error *error);
 
+/* With options.whole: remove the checkpoints and the journal of the run that was here before. `close` does so, too;
+   this is for a file that has come here by a rename. */
+MAXLOGIT_API int maxlogit_record_clear(struct maxlogit_recorder *recorder, struct maxlogit_error *error);
+
 /* Free the handle and write nothing more. NULL is allowed. */
 MAXLOGIT_API void maxlogit_record_discard(struct maxlogit_recorder *recorder);
 

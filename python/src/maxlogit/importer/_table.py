@@ -6,8 +6,6 @@ import difflib
 import math
 import os
 import shlex
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -17,6 +15,7 @@ import numpy.typing as npt
 
 from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder
+from maxlogit.importer._folder import Folder
 from maxlogit.importer._log import Column, Floats
 from maxlogit.importer._names import AXES, Place, Rule, place
 from maxlogit.importer._source import memory, shown
@@ -294,10 +293,10 @@ def _write(path: str, series: list[Series], files: str, settings: Mapping[str, s
     recorder.close()
 
 
-def _check_place(path: str, overwrite: bool) -> None:
-    """UsageError: there is a run file already, or another process writes it."""
+def _claim(path: str, overwrite: bool) -> Recorder:
+    """Holds the run file's lock as long as it lives. UsageError: the file is there, or another process writes it."""
     try:
-        Recorder(path, {}, mode="replace" if overwrite else "new", whole=True)
+        return Recorder(path, {}, mode="replace" if overwrite else "new", whole=True)
     except UsageError as problem:
         raise UsageError(f"{problem}; --overwrite replaces it" if "exists" in str(problem) else str(problem)) from None
 
@@ -305,37 +304,18 @@ def _check_place(path: str, overwrite: bool) -> None:
 def write(
     runs: list[tuple[str, list[Series]]], files: str, settings: Mapping[str, str], data: Optional[str], overwrite: bool
 ) -> None:
-    """All run files, or none: they are written into a folder beside, and renamed when all are there."""
+    """All run files, or none: they are written into a folder beside, and take their places when all are there."""
     folder = os.path.dirname(runs[0][0]) or "."
-    made = next((part for part in _parents(folder) if not os.path.lexists(part)), "")
-    os.makedirs(folder, exist_ok=True)
-    beside, done = "", []
-    try:
+    with Folder(folder) as place:
         for path, _ in runs:
-            _check_place(path, overwrite)
-        beside = tempfile.mkdtemp(prefix=".import-", dir=folder)
+            _claim(path, overwrite)
+        beside = os.path.join(folder, place.make_beside())
         for i, (_, series) in enumerate(runs):
             _write(f"{beside}/{i}.h5", series, files, settings, data)
         for i, (path, _) in enumerate(runs):
-            if os.path.lexists(path):
-                os.rename(path, f"{beside}/{i}.before")
-            done.append((i, path))
-            os.rename(f"{beside}/{i}.h5", path)
-        made = ""
-    except BaseException:
-        for i, path in reversed(done):
-            if os.path.lexists(f"{beside}/{i}.before"):
-                os.rename(f"{beside}/{i}.before", path)
-            elif not os.path.lexists(f"{beside}/{i}.h5"):
-                os.unlink(path)
-        raise
-    finally:
-        for rest in (beside, made):
-            if rest:
-                shutil.rmtree(rest, ignore_errors=True)
-
-
-def _parents(folder: str) -> list[str]:
-    """The folder and those that it is in, the outermost first."""
-    parts = os.path.normpath(folder).split(os.sep)
-    return [os.sep.join(parts[: n + 1]) for n in range(len(parts)) if parts[n]]
+            claim = _claim(path, overwrite)
+            place.publish(f"{i}.h5", os.path.basename(path), overwrite)
+            del claim
+        place.keep()
+    for path, _ in runs if overwrite else []:
+        _claim(path, overwrite)._clear()

@@ -1,0 +1,128 @@
+"""New files in a folder, all of them or none. The folder is held open: its path may lead elsewhere meanwhile, if others
+may write to a folder above it, so nothing is removed or renamed by that path."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from types import TracebackType
+from typing import Optional
+
+from maxlogit._library import UsageError
+
+_ENTER = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+def _is_there(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return True
+    except FileNotFoundError:
+        return False
+
+
+class Folder:
+    """Creates the folder if it is missing. Unless `keep` is called, the folder is left as it was: without the new files,
+    and without those folders that were made and are empty."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._open = [os.open("/" if path.startswith("/") else ".", _ENTER)]
+        self._made: list[tuple[int, str]] = []
+        self._beside: Optional[tuple[str, int]] = None
+        self._done: list[tuple[str, tuple[int, int], Optional[str]]] = []
+        try:
+            for part in path.split("/"):
+                if part not in ("", "."):
+                    self._open.append(self._enter(self._open[-1], part))
+        except BaseException:
+            self._leave()
+            raise
+
+    def _enter(self, at: int, part: str) -> int:
+        try:
+            return os.open(part, _ENTER, dir_fd=at)
+        except FileNotFoundError:
+            pass
+        try:
+            os.mkdir(part, dir_fd=at)
+            self._made.append((at, part))
+        except FileExistsError:  # another process has made it meanwhile
+            pass
+        return os.open(part, _ENTER, dir_fd=at)
+
+    def make_beside(self) -> str:
+        """The name of a new private folder in this one. It is removed at the end."""
+        name = f".import-{secrets.token_hex(8)}"
+        os.mkdir(name, 0o700, dir_fd=self._open[-1])
+        self._beside = name, os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._open[-1])
+        return name
+
+    def publish(self, name: str, as_name: str, overwrite: bool) -> None:
+        """A file of the private folder takes its place, or that of another file; the caller holds its lock."""
+        assert self._beside
+        here, beside, before = self._open[-1], self._beside[1], None
+        if overwrite and _is_there(as_name, here):
+            before = f"{name}.before"
+            os.rename(as_name, before, src_dir_fd=here, dst_dir_fd=beside)
+        found = os.stat(name, dir_fd=beside, follow_symlinks=False)
+        self._done.append((as_name, (found.st_dev, found.st_ino), before))
+        try:
+            os.link(name, as_name, src_dir_fd=beside, dst_dir_fd=here, follow_symlinks=False)
+            os.unlink(name, dir_fd=beside)
+        except OSError as problem:
+            if problem.errno == errno.EEXIST or _is_there(as_name, here):
+                path = os.path.join(self._path, as_name)
+                raise UsageError(f"{path}: another process has written it meanwhile; --overwrite replaces it") from None
+            if problem.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):  # a file system without links
+                raise
+            os.rename(name, as_name, src_dir_fd=beside, dst_dir_fd=here)
+
+    def keep(self) -> None:
+        self._done, self._made = [], []
+
+    def _undo(self) -> None:
+        assert self._beside
+        here, beside = self._open[-1], self._beside[1]
+        for name, file, before in reversed(self._done):
+            try:
+                found = os.stat(name, dir_fd=here, follow_symlinks=False)
+            except FileNotFoundError:
+                found = None
+            if found and (found.st_dev, found.st_ino) != file:
+                continue  # of another process
+            if before:
+                os.rename(before, name, src_dir_fd=beside, dst_dir_fd=here)
+            elif found:
+                os.unlink(name, dir_fd=here)
+
+    def _leave(self) -> None:
+        if self._beside:
+            name, beside = self._beside
+            for rest in os.listdir(beside):
+                os.unlink(rest, dir_fd=beside)
+            os.close(beside)
+            os.rmdir(name, dir_fd=self._open[-1])
+        try:
+            for at, name in reversed(self._made):
+                os.rmdir(name, dir_fd=at)
+        except OSError:  # others have put something there
+            pass
+        for at in self._open:
+            os.close(at)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        problem: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        try:
+            if self._done:
+                self._undo()
+        finally:
+            self._leave()
