@@ -82,6 +82,9 @@ refused() {
 mkdir "$dir/cut" "$dir/shards"
 head -c 300 "$others/llama/model.safetensors" > "$dir/cut/model.safetensors"
 refused 'cut short' "$dir/cut"
+"$program" spectra "$dir/cut" "$others/qwen2" "$others/llama" > "$dir/out" 2> "$dir/err"
+test $? -eq 1 && grep -q '^# .*qwen2' "$dir/out" && grep -q '^# .*llama' "$dir/out" && grep -q 'cut short' "$dir/err" && test "$(grep -c . "$dir/err")" -eq 1 ||
+  fail "a damaged file hides the others: $(cat "$dir/out" "$dir/err")"
 cp "$others/deepseek_v3"/*.json "$others/deepseek_v3"/model-0000[13]-of-00003.safetensors "$dir/shards"
 refused 'its shard model-00002-of-00003.safetensors is missing' "$dir/shards"
 refused 'No such file' "$dir/absent.safetensors"

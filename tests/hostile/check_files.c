@@ -1032,6 +1032,24 @@ START_TEST(a_head_of_many_series_is_looked_up)
 }
 END_TEST
 
+/* Pairs without a key or a value would take memory many times their size. */
+START_TEST(a_head_of_megabytes_is_not_used)
+{
+  struct error e = {0};
+  struct run_file *run;
+  size_t size, length, most = HEAD_MOST + 1;
+  char *head, *body = body_of("honest.h5", &size, &head, &length), *zeros = memory_new(most, 1);
+  write_sealed("bad.h5", body, size, zeros, most);
+  ck_assert_msg(!run_open(&run, "bad.h5", &e), "%s", e.text);
+  ck_assert_int_eq(run_rows(run, "loss"), ROWS);
+  run_close(run);
+  ck_assert_int_eq(run_program("show bad.h5 honest.h5"), 0);
+  memory_free(zeros);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
 static void setup(void)
 {
   folder_enter(folder);
@@ -1068,6 +1086,7 @@ int main(void)
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 60);
   tcase_add_test(t, a_head_of_many_series_is_looked_up);
+  tcase_add_test(t, a_head_of_megabytes_is_not_used);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
