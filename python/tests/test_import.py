@@ -806,6 +806,13 @@ class Safe(Importing):
         self.assertEqual(self.run_importer(both, "--output=out/", "--overwrite", "--map=y=z"), 2)
         self.assertRegex(self.err, "no column is z")
 
+    def test_lists_of_other_lengths_take_no_memory(self):
+        long = "[" + ",".join(["0"] * 9000) + "]"
+        column = "[" + ",".join(["[0]"] * 9000) + "]"
+        for rows in (f'"a": {column}', f'"a": [{long}]'), (f'"a": {column[:-1]},{long}]',):
+            log = self.write("r.jsonl", "".join(f'{{"step": {i}, {row}}}\n' for i, row in enumerate(rows)))
+            self.refused("lists of other lengths: .* numbers would fill .* places", log)
+
     def meanwhile(self, method, what, *arguments):
         """Runs the importer; before this method of the folder is called, `what` happens."""
         real, happened = getattr(Folder, method), []
@@ -840,6 +847,7 @@ class Safe(Importing):
         self.assertEqual(os.listdir("new"), ["a.h5"])
         self.has(maxlogit.open("new/a.h5"), "loss", {0: 9})
 
+    @unittest.skipUnless(PROGRAM, "MAXLOGIT_PROGRAM is not set")
     def test_checkpoints_stay_until_their_run_is_replaced(self):
         log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
         arguments = ["model.width=16", "train.steps=6", "checkpoint.every=2", "record.path=out/a.h5"]

@@ -86,12 +86,20 @@ def whole(value: Any) -> Optional[int]:
     return int(value)
 
 
+def _check_filling(size: tuple[int, ...], numbers: int) -> None:
+    """UsageError: of an array of other shapes joined, almost all would be empty."""
+    if math.prod(size) > 64 * numbers + (1 << 20):
+        raise UsageError(f"lists of other lengths: {numbers} numbers would fill {' x '.join(map(str, size))} places")
+
+
 def _padded(value: list[Any]) -> Any:
     """Of lists of unequal lengths, or with gaps: [layers] or [layers, heads]. None: of more axes, or of texts."""
     rows = value if any(isinstance(row, list) for row in value) else [value]
     if not all(isinstance(row, list) for row in rows) or any(isinstance(x, (list, dict)) for row in rows for x in row):
         return None
-    out = np.full((len(rows), max(map(len, rows))), MISSING)
+    size = (len(rows), max(map(len, rows)))
+    _check_filling(size, sum(map(len, rows)))
+    out = np.full(size, MISSING)
     for i, row in enumerate(rows):
         for k, x in enumerate(row):
             number = numeric(x)
@@ -148,7 +156,9 @@ def _stack(values: list[Union[float, Floats]]) -> Floats:
         return np.array(values)
     rank = max(map(len, shapes))
     wide = [np.reshape(value, np.shape(value) + (1,) * (rank - np.ndim(value))) for value in values]
-    out = np.full((len(wide), *np.max([value.shape for value in wide], axis=0)), MISSING)
+    size = (len(wide), *np.max([value.shape for value in wide], axis=0).tolist())
+    _check_filling(size, sum(value.size for value in wide))
+    out = np.full(size, MISSING)
     for i, value in enumerate(wide):
         out[(i, *map(slice, value.shape))] = value
     return out
@@ -273,7 +283,7 @@ class Log:
             raise self.error(f"step {step:.3g} is too large", line)
         self.order += 1
         for name, value in flat(values):
-            number = value if isinstance(value, (float, Unread)) else numeric(value)
+            number = value if isinstance(value, (float, np.ndarray, Unread)) else numeric(value)
             if number is None:
                 continue
             if type(number) is Unread:

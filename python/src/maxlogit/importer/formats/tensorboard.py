@@ -121,7 +121,7 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         except (AttributeError, IndexError, OverflowError, TypeError, ValueError, struct.error):
             raise log.error("no event file of TensorBoard, or a damaged one") from None
         for tag, number in found:
-            log.put(step, {tag: number} if not isinstance(number, np.ndarray) else {tag: number.tolist()}, alone=True)
+            log.put(step, {tag: number}, alone=True)
         at += size + 16
     if at < len(data):
         if not log.order and not at:
