@@ -132,14 +132,17 @@ def _reads(source: Source, log: Log, options: Any) -> None:
 
 def _folder(path: str, options: Any) -> Optional[list[Log]]:
     """Event files of one folder follow each other; folders in it are distinguished by their names."""
-    logs = []
+    logs, links = [], []
     for folder, folders, files in os.walk(path):
         folders.sort()
+        links += [name for name in (os.path.join(folder, part) for part in folders) if os.path.islink(name)]
         events = sorted(file for file in files if "tfevents" in file)
         if events:
             logs.append(Log(folder, options.step, options.keep_later))
             for file in events:
                 _reads(Source(os.path.join(folder, file), path), logs[-1], options)
+    for link in links if logs else []:
+        logs[0].say(f"{link} is a link to a folder: left out; import it by its own name")
     with_values = [log for log in logs if log.columns]
     return with_values or logs or None
 
