@@ -411,6 +411,18 @@ class Recording(InFolder):
         np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
 
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_watch_prints_max_logits_that_are_there(self):
+        for values, wanted in (
+            ({}, "step 0  loss 1.0000"),
+            ({"attn/max_logit": [2, 5]}, "step 0  loss 1.0000  max logit 5 (L1)"),
+        ):
+            with maxlogit.Recorder(self.path, mode="replace") as recorder:
+                recorder.log(0, values, loss=1)
+            watch = [os.environ["MAXLOGIT_PROGRAM"], "watch", self.path]
+            told = subprocess.run(watch, capture_output=True, text=True, check=True).stdout
+            self.assertEqual(told.splitlines()[0], wanted)
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_the_page_has_max_logits_of_a_run_that_is_written(self):
         with maxlogit.Recorder(self.path) as recorder:
             for step, peak in enumerate((None, None, {"value": 3.5, "step": 2, "layer": 1, "head": 2})):

@@ -45,8 +45,9 @@ static void add_values(struct buffer *b, const double value[LIVE_FIELDS])
   char text[32];
   buffer_add(b, "step %.0f  loss %.4f", value[LIVE_STEP], without_nan_sign(value[LIVE_LOSS]));
   if (!isnan(value[LIVE_VAL_LOSS])) buffer_add(b, "  val %.4f", value[LIVE_VAL_LOSS]);
-  buffer_add(b, "  max logit %.4g", without_nan_sign(value[LIVE_MAX_LOGIT]));
   const struct place place = {.layer = (int)value[LIVE_LAYER], .head = (int)value[LIVE_HEAD]};
+  if (place.layer >= 0 || !isnan(value[LIVE_MAX_LOGIT]))
+    buffer_add(b, "  max logit %.4g", without_nan_sign(value[LIVE_MAX_LOGIT]));
   if (place.layer >= 0) buffer_add(b, " (%s)", summary_place(&place, text));
   buffer_add(b, "\n");
 }
