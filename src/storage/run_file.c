@@ -473,11 +473,12 @@ static int read_recorded(const struct run_file *file, const char *name, int valu
     if (found.rank == 3) h5_get_label(r->h, id, 2, last, sizeof last);
     shape_of(s, &found, label, last);
     s->rows = (long)found.dims[0];
+    ok = s->width > 0;
     snprintf(s->name, sizeof s->name, "%s", name);
     h5_get_text(r->h, id, "units", s->unit, sizeof s->unit);
     h5_get_text(r->h, id, "long_name", s->long_name, sizeof s->long_name);
     h5_get_text(r->h, id, "definition", s->definition, sizeof s->definition);
-    ok = !values || read_numbers(r, id, &found, s);
+    ok = ok && (!values || read_numbers(r, id, &found, s));
   }
   h5_done(r->h, id);
   if (ok && s->shape == PER_TENSOR) ok = read_labels(r, s);

@@ -301,6 +301,27 @@ static void rows_that_are_not_stored(hid_t file)
   unwritten(file, 3, (hsize_t[]){1 << 14, LAYERS, HEADS}, (hsize_t[]){1 << 10, LAYERS, HEADS});
 }
 
+static void label_axes(hid_t file, const char *path, hsize_t count, const char *const *text)
+{
+  hid_t id = H5Dopen2(file, path, H5P_DEFAULT), space = H5Screate_simple(1, &count, NULL),
+        type = H5Tcopy(H5T_C_S1);
+  H5Tset_size(type, H5T_VARIABLE);
+  hid_t a = H5Acreate2(id, "DIMENSION_LABELS", type, space, H5P_DEFAULT, H5P_DEFAULT);
+  ck_assert_int_ge(H5Awrite(a, type, text), 0);
+  H5Aclose(a);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Dclose(id);
+}
+
+/* Rows without a value: nothing lies behind them. */
+static void rows_of_no_width(hid_t file)
+{
+  remove_link(file, "/series/loss");
+  make_dataset(file, "/series/loss", H5T_IEEE_F64LE, 2, (hsize_t[]){ROWS, 0}, H5Pcreate(H5P_DATASET_CREATE));
+  label_axes(file, "/series/loss", 2, (const char *const[]){"step", "layer"});
+}
+
 static void chunk_of_gigabytes(hid_t file)
 {
   unwritten(file, 3, (hsize_t[]){0, 1 << 13, 1 << 13}, (hsize_t[]){8, 1 << 13, 1 << 13});
@@ -499,7 +520,7 @@ static void many_labels(hid_t file)
 /* rows of so many bytes, one for each tensor */
 static void wide_rows(hid_t file, hsize_t rows, hsize_t width)
 {
-  hid_t create = H5Pcreate(H5P_DATASET_CREATE), type = H5Tcopy(H5T_C_S1);
+  hid_t create = H5Pcreate(H5P_DATASET_CREATE);
   H5Pset_chunk(create, 2, (hsize_t[]){1, width / 16});
   H5Pset_deflate(create, 9);
   remove_link(file, "/series/attn/max_logit");
@@ -509,20 +530,13 @@ static void wide_rows(hid_t file, hsize_t rows, hsize_t width)
     H5Pset_chunk(create, 1, (hsize_t[]){8});
     make_dataset(file, "/series/none", H5T_STD_I64LE, 1, (hsize_t[]){0}, create);
   }
-  hid_t id = H5Dopen2(file, "/series/attn/max_logit", H5P_DEFAULT),
-        space = H5Screate_simple(1, (hsize_t[]){2}, NULL);
-  H5Tset_size(type, H5T_VARIABLE);
-  hid_t a = H5Acreate2(id, "DIMENSION_LABELS", type, space, H5P_DEFAULT, H5P_DEFAULT);
-  ck_assert_int_ge(H5Awrite(a, type, (const char *[]){rows ? "step" : "none", "tensor"}), 0);
-  H5Aclose(a);
-  if (rows) {
-    uint8_t *zeros = memory_new(rows * width, 1);
-    ck_assert_int_ge(H5Dwrite(id, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros), 0);
-    memory_free(zeros);
-  }
+  label_axes(file, "/series/attn/max_logit", 2, (const char *const[]){rows ? "step" : "none", "tensor"});
+  if (!rows) return;
+  uint8_t *zeros = memory_new(rows * width, 1);
+  hid_t id = H5Dopen2(file, "/series/attn/max_logit", H5P_DEFAULT);
+  ck_assert_int_ge(H5Dwrite(id, H5T_STD_U8LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, zeros), 0);
   H5Dclose(id);
-  H5Sclose(space);
-  H5Tclose(type);
+  memory_free(zeros);
 }
 
 static void million_tensors(hid_t file) { wide_rows(file, ROWS, 1 << 20); }
@@ -643,8 +657,9 @@ static void call_commands(int is_refused)
 
 START_TEST(commands_end_on_them)
 {
-  static void (*const bad[])(hid_t) = {external_link,   virtual_dataset, tree,        row_that_wraps,
-                                       rows_of_nothing, long_label,      many_labels, write_steps};
+  static void (*const bad[])(hid_t) = {external_link,  virtual_dataset, tree,
+                                       row_that_wraps, rows_of_nothing, long_label,
+                                       many_labels,    write_steps,     rows_of_no_width};
   bad_steps[0] = 9000000000000000000;
   make_bad(bad[_i]);
   call_commands(1);
@@ -1069,7 +1084,7 @@ int main(void)
   tcase_add_loop_test(t, what_leaves_the_file_or_its_size_is_refused, 0, 19);
   tcase_add_loop_test(t, labels_of_another_form_are_no_labels, 0, 3);
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
-  tcase_add_loop_test(t, commands_end_on_them, 0, 8);
+  tcase_add_loop_test(t, commands_end_on_them, 0, 9);
   tcase_add_loop_test(t, wide_rows_end_no_command, 0, 2);
   tcase_add_test(t, commands_end_on_a_sparse_file);
   tcase_add_loop_test(t, files_beside_runs_may_be_sparse, 0, 4);

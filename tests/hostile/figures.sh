@@ -44,5 +44,7 @@ for form in -t "--format=svg -o drawn"; do
   "$program" plot wide.h5 --figure=heatmap $form > out 2>&1
   test $? -eq 1 && grep -q 'heads, the parameters state' out || fail "a map of other heads, $form: $(tail -n 3 out)"
 done
+"$program" plot wide.h5 --format=svg -o others > out 2>&1
+test $? -eq 1 && test -s others/loss.svg && grep -q 'heads, the parameters state' out || fail "one figure that fails ends the others: $(tail -n 3 out)"
 [ ! -e pwned ] || fail "a text was run"
 finish

@@ -146,7 +146,7 @@ static int make_figures(struct options *r, struct error *error)
 {
   const struct runset *set = r->request.set;
   char scripts[4096] = "", first[4200];
-  int drawn = 0;
+  int drawn = 0, failed = 0;
   int status = in_terminal(r) ? STATUS_OK : gnuplot_scripts(r->scripts, scripts, error);
   snprintf(first, sizeof first, "%s/x", r->output);
   const char *name = r->diff           ? "difference"
@@ -162,13 +162,14 @@ static int make_figures(struct options *r, struct error *error)
     if (!is_wanted(r, i, set)) continue;
     status = make_forms(r, figures[i], scripts, error);
     drawn += !status;
-    if (status == STATUS_USAGE && !r->figure.count && !r->terminal && (drawn || figures[i + 1])) {
-      warning("%s; left out", error->text); /* not asked for, and others can be drawn */
-      *error = (struct error){0};
-      status = STATUS_OK;
-    }
+    if (!status || r->figure.count || r->terminal || !(drawn || figures[i + 1])) continue;
+    if (status != STATUS_USAGE && status != STATUS_FAIL) continue;
+    failed |= status == STATUS_FAIL;
+    warning("%s; left out", error->text); /* not asked for, and others can be drawn */
+    *error = (struct error){0};
+    status = STATUS_OK;
   }
-  return status;
+  return !status && failed ? STATUS_FAIL : status;
 }
 
 /* --- command line -------------------------------------------------------------------------------------- */
