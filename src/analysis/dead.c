@@ -10,12 +10,15 @@ static const char *const dead_series[] = {"attn/max_logit", "head_q/frobenius_no
 
 struct found {
   struct dead_head *head;
-  long count;
+  long count, room;
 };
 
 static void add(struct found *f, const struct dead_head *one)
 {
-  f->head = memory_grow(f->head, (size_t)f->count, (size_t)f->count + 1, sizeof *f->head);
+  if (f->count == f->room) {
+    f->room = 2 * f->room + 16;
+    f->head = memory_grow(f->head, (size_t)f->count, (size_t)f->room, sizeof *f->head);
+  }
   f->head[f->count++] = *one;
 }
 

@@ -197,16 +197,20 @@ static void put_threshold(FILE *f, const struct runset *set)
   gnuplot_text(f, "tau_name", name);
 }
 
+enum { MOST_HEADS = 1 << 20 }; /* of a figure */
+
 int figure_common_blocks(const struct runset *set, struct figure_blocks *b, struct error *error)
 {
-  long modules = (long)run_number(set->run, "model.mtp", 0);
+  const double layers = run_number(set->run, "model.layers", 1),
+               heads = run_number(set->run, "model.heads", 1), modules = run_number(set->run, "model.mtp", 0);
   int same = common(set, "model.layers") && common(set, "model.heads");
-  for (int i = 1; i < set->runs; i++) same &= (long)run_number(&set->run[i], "model.mtp", 0) == modules;
+  for (int i = 1; i < set->runs; i++) same &= run_number(&set->run[i], "model.mtp", 0) == modules;
   if (!same)
     return error_set(error, STATUS_USAGE, "the runs differ in model.layers, model.heads or model.mtp");
-  *b = (struct figure_blocks){.layers = (int)run_number(set->run, "model.layers", 1),
-                              .modules = (int)modules,
-                              .heads = (int)run_number(set->run, "model.heads", 1)};
+  if (!(layers >= 1 && heads >= 1 && modules >= 0 && (layers + modules) * heads <= MOST_HEADS))
+    return error_set(error, STATUS_USAGE, "%g layers of %g heads and %g modules cannot be drawn", layers,
+                     heads, modules);
+  *b = (struct figure_blocks){.layers = (int)layers, .modules = (int)modules, .heads = (int)heads};
   return STATUS_OK;
 }
 

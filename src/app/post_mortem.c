@@ -88,36 +88,40 @@ static void see_nonfinite(struct post_mortem *p, const struct run_series *s)
   }
 }
 
-static void add_head(struct post_mortem *p, int layer, int head, double value)
+static int by_place(const void *a, const void *b)
 {
-  for (long i = 0; i < p->heads; i++)
-    if (p->head[i].layer == layer && p->head[i].head == head) return;
-  p->head = memory_grow(p->head, (size_t)p->heads, (size_t)p->heads + 1, sizeof *p->head);
-  p->head[p->heads++] = (struct run_event){.layer = layer, .head = head, .value = value};
+  const struct head_place *x = a, *y = b;
+  if (x->layer != y->layer) return (x->layer > y->layer) - (x->layer < y->layer);
+  return (x->head > y->head) - (x->head < y->head);
 }
 
-static int clip_before(const struct run_event *event, long i)
+/* Sort heads and keep one of each; returns their number. */
+static long keep_distinct(struct head_place *head, long count)
 {
-  for (long k = 0; k < i; k++)
-    if (!strcmp(event[k].kind, "clip") && event[k].layer == event[i].layer && event[k].head == event[i].head)
-      return 1;
-  return 0;
+  long kept = 0;
+  qsort(head, (size_t)count, sizeof *head, by_place);
+  for (long i = 0; i < count; i++)
+    if (!kept || by_place(&head[kept - 1], &head[i])) head[kept++] = head[i];
+  return kept;
 }
 
 static void see_events(struct post_mortem *p, const struct run_event *event, long count)
 {
+  struct head_place *clipped = memory_new((size_t)count + 1, sizeof *clipped);
   for (long i = 0; i < count; i++) {
     const struct run_event *x = &event[i];
     p->spikes += !strcmp(x->kind, "spike");
     if (!strcmp(x->kind, "clip")) {
       if (!p->clips++) p->first_clip = x->step;
       p->last_clip = x->step;
-      p->clipped_heads += !clip_before(event, i);
+      clipped[p->clips - 1] = (struct head_place){x->layer, x->head};
     }
     if (strcmp(x->kind, "nonfinite") != 0) continue;
     if (!p->is_nonfinite || (double)x->step < p->step) p->step = (double)x->step;
     p->is_nonfinite = 1;
   }
+  p->clipped_heads = keep_distinct(clipped, p->clips);
+  memory_free(clipped);
 }
 
 /* All heads that were not finite at the step: those of events, and of the max logits. */
@@ -125,14 +129,17 @@ static void find_heads(struct post_mortem *p, const struct looking *l, const str
                        long count)
 {
   const struct run_series *s = &l->logit;
-  long row = row_of(s, p->step);
+  long row = row_of(s, p->step), found = 0;
+  p->head = memory_new((size_t)(count + s->width) + 1, sizeof *p->head);
   for (long i = 0; i < count; i++)
     if (!strcmp(event[i].kind, "nonfinite") && (double)event[i].step == p->step && event[i].layer >= 0)
-      add_head(p, event[i].layer, event[i].head, event[i].value);
+      p->head[found++] = (struct head_place){event[i].layer, event[i].head};
   for (long i = 0; row >= 0 && i < s->width && s->shape == PER_HEAD; i++) {
     double x = s->value[row * s->width + i];
-    if (!isfinite(x) && !is_missing(x)) add_head(p, (int)(i / s->heads), (int)(i % s->heads), x);
+    if (!isfinite(x) && !is_missing(x))
+      p->head[found++] = (struct head_place){(int)(i / s->heads), (int)(i % s->heads)};
   }
+  p->heads = keep_distinct(p->head, found);
 }
 
 /* The row after the last one whose loss was below the first loss and below that of a uniform guess. */
@@ -229,8 +236,13 @@ static void find_hints(struct post_mortem *p, const struct run *run)
     add_hint(p, &b);
   }
   if (p->peak > 30 && stack && !stack_has_clip(stack)) {
-    buffer_add(&b, "%s stabilizers=%s%sqk_clip qk_clip.tau=30", again, strcmp(stack, "none") ? stack : "",
+    struct buffer word = {0};
+    buffer_add(&word, "stabilizers=%s%sqk_clip", strcmp(stack, "none") ? stack : "",
                strcmp(stack, "none") ? "+" : "");
+    buffer_add(&b, "%s ", again);
+    shell_add(&b, word.text);
+    buffer_add(&b, " qk_clip.tau=30");
+    memory_free(word.text);
     add_hint(p, &b);
   }
   if (run_number(run, "train.grad_clip", NAN) == 0) {

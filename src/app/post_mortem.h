@@ -15,12 +15,15 @@ struct post_mortem_growth { /* of a series the head, layer or tensor that grew m
   char series[96], place[96];
   double step[2], value[2];
 };
+struct head_place {
+  int layer, head; /* head -1: the layer */
+};
 struct post_mortem {
   int is_nonfinite, blew_up; /* neither: nothing failed */
   int exploded;              /* nothing failed, without clips a max logit passed POST_MORTEM_EXPLODED */
   double step; /* of the first value that is not finite; at which the loss left for good; of that logit */
-  double loss, grad_norm; /* of that step */
-  struct run_event *head; /* not finite at that step: heads, and layers (head -1) */
+  double loss, grad_norm;  /* of that step */
+  struct head_place *head; /* not finite at that step */
   long heads;
   double first_loss, last_loss;
   struct post_mortem_row row[POST_MORTEM_ROWS]; /* the last ones before that step, and its own */

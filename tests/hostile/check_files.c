@@ -41,20 +41,22 @@ static h5_id put_series(struct h5 *h, const char *path, const struct h5_shape *s
   return id;
 }
 
-static void make_honest(const char *path)
+static void make_run(const char *path, int events_count)
 {
   struct error e = {0};
   struct h5_shape rows = {.kind = KIND_I64, .rank = 1, .dims = {ROWS}, .growing = 1, .compress = 1};
   struct h5_shape logits = {
     .kind = KIND_F32, .rank = 3, .dims = {ROWS, LAYERS, HEADS}, .growing = 1, .compress = 1};
   struct h5_shape events = event_shape;
-  struct event_record event = {.step = 3, .kind = "clip", .layer = 0, .head = 1, .value = 0.5};
+  struct event_record *event = memory_new((size_t)events_count, sizeof *event);
   struct notes notes = {0};
   int64_t step[ROWS];
   double loss[ROWS];
   float logit[ROWS * LAYERS * HEADS];
   for (int i = 0; i < ROWS; i++) step[i] = i, loss[i] = 4 - i / 10.;
   for (int i = 0; i < ROWS * LAYERS * HEADS; i++) logit[i] = (float)i;
+  for (int i = 0; i < events_count; i++)
+    event[i] = (struct event_record){.step = 3, .kind = "clip", .layer = i, .head = 1, .value = 0.5};
   struct h5 *h = h5_new();
   h5_id root = h5_group(h, "/"), status = h5_group(h, "/status");
   h5_put_text(h, root, "format", RUN_FORMAT);
@@ -69,8 +71,9 @@ static void make_honest(const char *path)
   h5_id heads = put_series(h, "/series/attn/max_logit", &logits, logit);
   h5_dimensions(h, losses, 1, (const char *[]){"step"}, &steps);
   h5_dimensions(h, heads, 3, (const char *[]){"step", "layer", "head"}, (h5_id[]){steps, -1, -1});
-  events.dims[0] = 1;
-  h5_done(h, h5_put(h, "/events", &events, &event));
+  events.dims[0] = events_count;
+  h5_done(h, h5_put(h, "/events", &events, event));
+  memory_free(event);
   text_put(h, "/parameters/config", "train.steps = 20\n");
   notes_add(&notes, "2026-01-01", "a note");
   notes_write(h, &notes);
@@ -82,6 +85,8 @@ static void make_honest(const char *path)
   for (h5_id *id = (h5_id[]){root, status, steps, losses, heads, -1}; *id >= 0; id++) h5_done(h, *id);
   ck_assert_msg(!h5_save(h, path, &e), "%s", e.text);
 }
+
+static void make_honest(const char *path) { make_run(path, 1); }
 
 /* --- a changed one, sealed ------------------------------------------------------------------------------- */
 
@@ -679,6 +684,15 @@ START_TEST(wide_rows_end_no_command)
 }
 END_TEST
 
+/* Of so many heads that no pair of them can be compared. */
+START_TEST(events_of_many_heads_end)
+{
+  make_run("bad.h5", 300000);
+  ck_assert_int_eq(run_program("show --why bad.h5 honest.h5"), 0);
+  ck_assert_int_eq(system("grep -q '300000, of 300000 heads' out"), 0);
+}
+END_TEST
+
 /* It takes no room on the disk, and more memory than there is. */
 START_TEST(commands_end_on_a_sparse_file)
 {
@@ -1086,6 +1100,7 @@ int main(void)
   tcase_add_loop_test(t, steps_are_ascending_whole_numbers, 0, 5);
   tcase_add_loop_test(t, commands_end_on_them, 0, 9);
   tcase_add_loop_test(t, wide_rows_end_no_command, 0, 2);
+  tcase_add_test(t, events_of_many_heads_end);
   tcase_add_test(t, commands_end_on_a_sparse_file);
   tcase_add_loop_test(t, files_beside_runs_may_be_sparse, 0, 4);
   tcase_add_loop_test(t, strange_types_are_named, 0, STRANGE_PLACES * STRANGES);

@@ -74,12 +74,12 @@ static int put_run_deaths(FILE *f, const struct run *run, int g, int heads, long
   int looked, status = dead_heads(run->file, DEAD_SHARE, &dead, &count, &looked, error);
   if (!status) status = run_table(run, "attn/max_logit", &t, error);
   for (long i = 0; i < count && !status; i++) {
-    const int panel = dead[i].layer * heads + dead[i].head;
+    const long panel = (long)dead[i].layer * heads + dead[i].head;
     char text[32];
     long row = 0;
     while (row < t.rows - 1 && t.step[row] < dead[i].step) row++;
-    if (panel >= t.columns || !t.rows) continue;
-    fprintf(f, "%.0f %s %d %d\n", dead[i].step, gnuplot_value(t.value[row * t.columns + panel], text),
+    if (dead[i].head >= heads || panel >= t.columns || !t.rows) continue;
+    fprintf(f, "%.0f %s %ld %d\n", dead[i].step, gnuplot_value(t.value[row * t.columns + panel], text),
             panel + 1, g + 1);
     ++*deaths;
   }
