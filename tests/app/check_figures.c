@@ -8,6 +8,7 @@
 #include "app/figure.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "ledger/tuning.h"
 #include "../configuration.h"
 #include "storage/recorder.h"
 
@@ -291,6 +292,49 @@ START_TEST(spectra_are_means_over_the_tensors_of_a_kind)
 END_TEST
 
 /* Counted beside the name; where nothing is left, the first seed is drawn, alone. */
+
+/* Of the runs of a tuned key those that have finished, with a value that was reached; crosses where none is a score. */
+START_TEST(tuning_draws_finished_runs_with_reached_values)
+{
+  enum { POINTS = 3, SEEDS = 4 };
+  struct tuning_run run[POINTS][SEEDS] = {
+    {{.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 90, .censored = 1}},
+     {.fate = SWEEP_FINISHED, .value = {.value = 7}},
+     {.fate = SWEEP_DIVERGED, .value = {.has = 1, .value = 8}},
+     {.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 3}}},
+    {{.fate = SWEEP_FINISHED, .value = {.has = 1, .value = 2}}}};
+  struct tuning_point point[POINTS] = {{.at = {-1}, .value = {0.01}, .run = run[0], .score = 3},
+                                       {.at = {0}, .value = {0.02}, .run = run[1], .score = 2},
+                                       {.at = {1}, .value = {0.04}, .run = run[2], .score = INFINITY}};
+  struct tuning_arm arm = {
+    .name = "adam", .start = {0.02}, .point = point, .points = POINTS, .best = 1, .end = TUNING_BRACKETED};
+  struct tuning tuning = {.key = {"train.lr"}, .keys = 1, .seeds = SEEDS, .arm = &arm, .arms = 1};
+  char *text = NULL;
+  size_t size;
+  struct error e = {0};
+  ck_assert(!metric_read(&tuning.metric, "val", &e));
+  FILE *f = open_memstream(&text, &size);
+  ck_assert_msg(!figure_find("tuning")->data(f, &(struct figure_request){.tuning = &tuning}, &e), "%s",
+                e.text);
+  fclose(f);
+  for (int p = 0; p < POINTS; p++) {
+    const double score = cell(text, "curves", 0, p + 1, 2);
+    ck_assert_double_eq(cell(text, "curves", 0, p + 1, 1), point[p].value[0]);
+    ck_assert(p == 2 ? !isfinite(score) : score == point[p].score);
+    ck_assert_double_eq(cell(text, "curves", 0, p + 1, 3), p != 1); /* is it beside the best? */
+  }
+  ck_assert_double_nan(cell(text, "runs", 0, 1, 2));
+  for (int p = 0; p < 2; p++) {
+    ck_assert_double_eq(cell(text, "runs", 0, p + 2, 1), point[p].value[0]);
+    ck_assert_double_eq(cell(text, "runs", 0, p + 2, 2), 3 - p);
+  }
+  ck_assert_double_eq(number(text, "crosses"), 1);
+  ck_assert_double_eq(element(text, "cross_x", 1), 0.04);
+  ck_assert(element(text, "best_x", 1) == 0.02 && element(text, "best_y", 1) == 2);
+  free(text);
+}
+END_TEST
+
 START_TEST(runs_that_diverged_are_in_no_mean)
 {
   char *groups = NULL, *text = text_of("logits"), *loss_text = text_of("loss");
@@ -329,6 +373,7 @@ int main(void)
   tcase_add_test(t, losses_are_means_over_the_seeds);
   tcase_add_test(t, spectra_are_means_over_the_tensors_of_a_kind);
   tcase_add_test(t, runs_that_diverged_are_in_no_mean);
+  tcase_add_test(t, tuning_draws_finished_runs_with_reached_values);
   suite_add_tcase(s, t);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_NORMAL);

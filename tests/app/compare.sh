@@ -67,6 +67,12 @@ test $# -eq 6 && test ! -s "$dir/differ" || fail "--baseline: $(cat "$dir/differ
 awk -F, '$1 == "adam" && $4 $5 $6 == "" { found = 1 } END { exit !found }' "$dir/out" || fail "--baseline: of itself: $(cat "$dir/out")"
 show --by kind --baseline adam --json --of val "$dir/runs" | grep -q '"group": "muon", .*"baseline": "adam", .*"contrast": "difference", .*"p_holm": ' || fail "--baseline --json"
 show --by kind --baseline adam --json --of attn/max_abs_logit:all:max "$dir/runs" | grep -q '"contrast": "ratio"' || fail "--baseline: largest absolute logits are compared by differences"
+# ... and in JSON the intervals, and the p after Holm of two metrics, that compare has of the two arms
+of_arms() { grep -o "\"\($1\)\": {[^}]*}\|\"p_holm\": [^,}]*" | sed 's/^"[^"]*": //'; } # NAMES of intervals, as a pattern
+"$program" compare --json --of val,loss "$dir/runs" kind=adam kind=muon | of_arms 'a\|b\|effect' > "$dir/arms"
+show --by kind --baseline adam --json --of val,loss "$dir/runs" | of_arms 'baseline\|group\|effect' | cmp - "$dir/arms" && test "$(wc -l < "$dir/arms")" -eq 8 ||
+  fail "--baseline --json, of compare: $(cat "$dir/arms")"
+show --by kind --baseline adam --of val,loss "$dir/runs" | grep -q "Holm's correction for 2 comparisons[.]" || fail "--baseline: the number of comparisons"
 for bad in '--baseline adm' '--baseline adam --mean=median' '--baseline adam --events'; do
   # shellcheck disable=SC2086
   "$program" show --by kind $bad --of val "$dir/runs" > "$dir/out" 2> "$dir/err"; status=$?

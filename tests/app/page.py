@@ -166,7 +166,7 @@ def ask_at_once(count, last):
         s.sendall((f"{one}\r\n" * count + last.replace("ONE", one)).encode())
         while x := s.recv(65536): text += x
     return [int(x) for x in re.findall(rb"HTTP/1.1 (\d+)", text)], text.count(b"Connection: close")
-for last, wanted in (("ONEConnection: close\r\n\r\n", 200), ("ONEContent-Length: 3\r\n\r\nabcONE\r\n", 200), (f"GET /{wrong}/ HTTP/1.1\r\nHost: localhost\r\n\r\nONE\r\n", 403)):
+for last, wanted in (("ONEConnection: close\r\n\r\n", 200), ("ONEContent-Length: 3\r\n\r\nabcONE\r\n", 200), ("ONETransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nONE\r\n", 200), (f"GET /{wrong}/ HTTP/1.1\r\nHost: localhost\r\n\r\nONE\r\n", 403)):
     check(ask_at_once(51, last) == ([200] * 51 + [wanted], 1), f"51 requests at once, then {last}: {ask_at_once(51, last)}")
 # no path leaves what there is
 for path in ("../index.html", "../../etc/passwd", "data/../../runs", "%2e%2e/%2e%2e/etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd",

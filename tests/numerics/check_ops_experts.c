@@ -245,6 +245,11 @@ START_TEST(a_choice_by_hand)
   op_run(device, OP_route, &a);
   for (int k = 0; k < 4; k++) ck_assert_int_eq(INTS(at)[k], k);
   ck_assert_double_eq_tol(REALS(stats)[12], log(12), 1e-6);
+  for (int e = 2; e < 12; e++) REALS(x)[e] = -1e4; /* scores that are 0 add nothing: entropy ln 2 */
+  a.route.softmax = 1;
+  op_run(device, OP_route, &a);
+  ck_assert(REALS(score)[1] == 0.5 && REALS(score)[2] == 0);
+  ck_assert_double_eq_tol(REALS(stats)[12], log(2), 1e-6);
   struct tensor *all[] = {x, b, score, g, stats, at, by, dg, d};
   for (int i = 0; i < 9; i++) tensor_free(host, all[i]);
   device_close(device), device_close(host);

@@ -76,19 +76,20 @@ static int make_transpose(struct made *m, int i, union op_args *args)
 
 static struct tensor *segments(struct made *m, int i, long *total)
 {
-  static const int length[][5] = {{1},           {3, 5}, {0, 7, 1}, {64, 33, 16, 31, 1}, {1000, 16384, 2},
-                                  {20001, 40000}};
-  if (i >= 12) return NULL;
-  const int *l = length[i / 2];
-  long n = 0, at = i % 2;
-  while (n < 5 && (l[n] || n == 0)) n++;
+  enum { LISTED = 6, MANY = 100 };
+  static const int length[LISTED][5] = {
+    {1}, {3, 5}, {0, 7, 1}, {64, 33, 16, 31, 1}, {1000, 16384, 2}, {20001, 40000}};
+  if (i >= 2 * (LISTED + 1)) return NULL;
+  const int *l = i / 2 < LISTED ? length[i / 2] : NULL; /* then many short ones */
+  long n = l ? 0 : MANY, at = i % 2;
+  while (l && n < 5 && (l[n] || n == 0)) n++;
   struct tensor *t = integers(m, 2 * n, 1);
   *t = tensor_of(t->data, n, 2);
   t->type = TENSOR_INT;
   for (long k = 0; k < n; k++) {
-    long row = i % 2 ? n - 1 - k : k;
-    INTS(t)[2 * row] = (int)at, INTS(t)[2 * row + 1] = l[k];
-    at += l[k] + 3 * (i % 2);
+    const long row = i % 2 ? n - 1 - k : k, own = l ? l[k] : 1 + k % 3;
+    INTS(t)[2 * row] = (int)at, INTS(t)[2 * row + 1] = (int)own;
+    at += own + 3 * (i % 2);
   }
   *total = at;
   return t;

@@ -996,6 +996,63 @@ START_TEST(step_along_stiefel)
 }
 END_TEST
 
+/* |W^T A + A^T W| / n of a step A from W, n the shorter side; of wide matrices that of the transposed. */
+static double off_tangent(const real *w, const real *a, long rows, long cols)
+{
+  const long n = rows < cols ? rows : cols, next = rows < cols ? 1 : cols, apart = rows < cols ? cols : 1;
+  double squares = 0;
+  for (long i = 0; i < n; i++)
+    for (long k = 0; k < n; k++) {
+      double sum = 0;
+      for (long j = 0; j < rows * cols / n; j++)
+        sum += (double)w[i * apart + j * next] * (double)a[k * apart + j * next] +
+               (double)a[i * apart + j * next] * (double)w[k * apart + j * next];
+      squares += sum * sum;
+    }
+  return sqrt(squares) / (double)n;
+}
+
+/* The series has the largest of a layer's matrices, wide and tall, some of them with the largest. */
+START_TEST(series_tells_how_far_off_the_tangent_space)
+{
+  static const char *const options[] = {"tensors=qk scope=tensor steps=2", "tensors=qk scope=head steps=2",
+                                        "tensors=matrices scope=tensor steps=0"};
+  int tall = 0, wide = 0;
+  for (int k = 0; k < 3; k++) {
+    int count;
+    char stack[128];
+    snprintf(stack, sizeof stack, "stiefel %s", options[k]);
+    struct fixture *f = fixture_open_on(kinds[_i], shapes[2], stack, NULL);
+    struct stepper *s = stepper_new(f);
+    struct qk_block *block = sphere_blocks(&f->model, k / 2 ? SPHERE_MATRICES : SPHERE_QK, k == 1, &count);
+    real **w = memory_new((size_t)count, sizeof *w);
+    double largest[2] = {0};
+    int is_tall[2] = {0};
+    for (int i = 0; i < count; i++) {
+      struct tensor value = rows_of(&block[i]);
+      w[i] = fixture_copy(f, &value);
+    }
+    step_on_draws(f, s, 5, 0);
+    for (int i = 0; i < count; i++) {
+      struct tensor d = tensor_rows(&block[i].weight->update, block[i].row, block[i].rows);
+      real *a = fixture_copy(f, &d);
+      const double off = off_tangent(w[i], a, d.rows, d.cols);
+      if (off > largest[block[i].layer])
+        largest[block[i].layer] = off, is_tall[block[i].layer] = d.rows > d.cols;
+      memory_free(a), memory_free(w[i]);
+    }
+    for (int l = 0; l < 2; l++) {
+      ck_assert_double_eq_tol((double)fixture_series(f, 0, 0)[l], largest[l], 1e-4 * largest[l]);
+      tall += is_tall[l], wide += !is_tall[l];
+    }
+    memory_free(w);
+    stepper_free(s);
+    fixture_close(f);
+  }
+  ck_assert(tall && wide);
+}
+END_TEST
+
 /* After many steps every singular value is 1 still; wide and tall matrices find the tangent space. */
 START_TEST(singular_values_stay)
 {
@@ -1056,6 +1113,7 @@ int main(void)
   tcase_add_loop_test(tests, tangent_of_nothing, 0, KINDS);
   tcase_add_loop_test(tests, step_along_stiefel, 0, KINDS * ALONG);
   tcase_add_loop_test(tests, singular_values_stay, 0, KINDS);
+  tcase_add_loop_test(tests, series_tells_how_far_off_the_tangent_space, 0, KINDS);
   const int output_cases = sizeof output_shapes / sizeof *output_shapes;
   tcase_add_loop_test(tests, clip_of_outputs, 0, KINDS * output_cases);
   tcase_add_test(tests, no_clip_of_outputs_that_are_not_finite);

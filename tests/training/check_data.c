@@ -177,6 +177,29 @@ START_TEST(every_source)
 }
 END_TEST
 
+/* A batch is written in full, whatever the one before has left, also where the context is odd. */
+START_TEST(nothing_stays_of_the_batch_before)
+{
+  const char *const settings[] = {"", "data.packing=documents"};
+  for (const struct data_source *const *p = data_sources; *p; p++)
+    for (int i = 0; i < 2; i++)
+      for (long context = CONTEXT - 1; context <= CONTEXT; context++) {
+        struct opened s;
+        struct filled f[2];
+        must_open(&s, (*p)->name, settings[i]);
+        for (int k = 0; k < 2; k++) {
+          struct batch batch = {BATCH, context, f[k].tokens[0], f[k].mask[0], f[k].document[0]};
+          fill(&f[k], &s, DATA_TRAIN, SEED, 0);
+          for (long n = 0; n < BATCH * (context + 1); n++) batch.tokens[n] = -1 - k;
+          for (long n = 0; n < BATCH * context; n++) batch.mask[n] = 1, batch.document[n] = 0;
+          s.data.source->fill(&s.data, DATA_TRAIN, SEED, 1, &batch);
+        }
+        ck_assert_msg(same(&f[0], &f[1]), "%s, context %ld", s.data.source->name, context);
+        close_source(&s);
+      }
+}
+END_TEST
+
 /* --- bytes -------------------------------------------------------------------------------------------- */
 START_TEST(bytes_windows)
 {
@@ -365,6 +388,41 @@ START_TEST(bpe_merges)
     }
     bpe_free(&b);
   }
+}
+END_TEST
+
+/* The bytes of a symbol, at `text`; returns how many. */
+static size_t spell(const struct bpe *b, int symbol, unsigned char *text)
+{
+  if (symbol < BPE_BYTES) {
+    *text = (unsigned char)symbol;
+    return 1;
+  }
+  const size_t length = spell(b, b->of[symbol].left, text);
+  return length + spell(b, b->of[symbol].right, text + length);
+}
+
+/* A word of noise has more pairs than there are of bytes, for which there is room at first: its symbols spell it. */
+START_TEST(bpe_of_more_pairs_than_of_bytes)
+{
+  enum { LENGTH = 100000 };
+  unsigned char *text = memory_new(2 * LENGTH, 1), *spelled = text + LENGTH;
+  const struct draw draw = {SEED, STREAM_TEST, 0};
+  for (uint64_t i = 0; i < LENGTH; i++) text[i] = (unsigned char)draw_below(draw, i, BPE_BYTES);
+  struct piece piece = {text, LENGTH, 0, 1}, *word = &piece;
+  struct bpe b = bpe_learn(&word, 1, BPE_MOST);
+  size_t length = 0;
+  for (size_t i = 0; i < b.first[1]; i++) {
+    const size_t own = spell(&b, b.symbol[i], spelled + length);
+    ck_assert_uint_eq(own, b.length[b.symbol[i]]);
+    length += own;
+    ck_assert_uint_le(length, LENGTH);
+  }
+  ck_assert_uint_eq(length, LENGTH);
+  ck_assert_mem_eq(spelled, text, LENGTH);
+  ck_assert_int_gt(b.vocab, 10000);
+  bpe_free(&b);
+  memory_free(text);
 }
 END_TEST
 
@@ -891,12 +949,14 @@ int main(void)
   tcase_add_checked_fixture(tests, make_folder, remove_folder);
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, every_source);
+  tcase_add_test(tests, nothing_stays_of_the_batch_before);
   tcase_add_test(tests, bytes_windows);
   tcase_add_test(tests, bytes_first_and_last_window);
   tcase_add_test(tests, bytes_content);
   tcase_add_test(tests, bytes_symbols);
   tcase_add_test(tests, words);
   tcase_add_test(tests, bpe_merges);
+  tcase_add_test(tests, bpe_of_more_pairs_than_of_bytes);
   tcase_add_test(tests, subwords_of_texts);
   tcase_add_test(tests, subwords_end_documents);
   tcase_add_test(tests, bytes_documents);
