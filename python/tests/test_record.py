@@ -411,6 +411,16 @@ class Recording(InFolder):
         np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
 
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_a_band_is_of_equal_columns(self):
+        for name, loss in (("a.h5", 1.0), ("b.h5", [1.0] * 9)):
+            with maxlogit.Recorder(f"{self.folder}/{name}", {"optimizer": "x"}) as recorder:
+                recorder.log(0, loss=loss)
+        plot = [os.environ["MAXLOGIT_PROGRAM"], "plot", "-t", "--by=optimizer", "--figure=loss", "a.h5", "b.h5"]
+        done = subprocess.run(plot, capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "b.h5: its loss has other columns than that of a.h5")
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_watch_prints_max_logits_that_are_there(self):
         for values, wanted in (
             ({}, "step 0  loss 1.0000"),

@@ -255,6 +255,13 @@ static void band_columns(struct table *out, const struct table *run)
   }
 }
 
+int table_columns_agree(const struct table *a, const struct table *b)
+{
+  int same = a->columns == b->columns;
+  for (int c = 0; same && c < a->columns; c++) same = strcmp(a->column[c].name, b->column[c].name) == 0;
+  return same;
+}
+
 void table_band(struct table *out, const struct table *runs, int count, int geometric)
 {
   long rows = 0, *next = memory_new((size_t)count, sizeof *next);
@@ -272,7 +279,7 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
     for (int c = 0; c < runs[0].columns; c++) {
       int n = 0;
       for (int i = 0; i < count; i++) {
-        if (next[i] == runs[i].rows || runs[i].step[next[i]] != step) continue;
+        if (next[i] == runs[i].rows || runs[i].step[next[i]] != step || c >= runs[i].columns) continue;
         x[n] = row_of(&runs[i], next[i])[c];
         n += !is_missing(x[n]);
       }

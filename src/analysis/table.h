@@ -51,6 +51,7 @@ void table_means(struct table *, long bins);
    (mean, lo, hi where there is one column). n counts the runs that have a value, of several columns of that which most
    have. Without a run (count 0) the
    columns are those of *runs, and there is no row. */
+int table_columns_agree(const struct table *, const struct table *);
 void table_band(struct table *out, const struct table *runs, int count, int geometric);
 
 enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };

@@ -225,6 +225,9 @@ int figure_band(const struct run_group *group, const char *series, void (*prepar
   for (int i = 0; i < count && !status; i++) {
     status = run_table(drawn[i], series, &runs[i], error);
     if (!status && prepare) prepare(&runs[i]);
+    if (!status && !table_columns_agree(&runs[0], &runs[i]))
+      status = error_set(error, STATUS_USAGE, "%s: its %s has other columns than that of %s", drawn[i]->shown,
+                         series, drawn[0]->shown);
   }
   if (!status) table_band(band, runs, count, geometric);
   for (int i = 0; i < count; i++) table_free(&runs[i]);

@@ -735,12 +735,26 @@ static int lock_exclusively(int fd)
   return failed;
 }
 
+/* A run's lock is an empty file. Other programs have files of such names: uv.lock */
+static int is_foreign_lock(const char *path, const struct stat *info)
+{
+  const char *end = strrchr(path, '.');
+  return info->st_size && end && !strcmp(end, ".lock");
+}
+
 struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
     struct stat info;
     int fd = open_own(path, O_RDWR | O_CREAT, "lock", &info, e);
     if (fd < 0) return NULL;
+    if (is_foreign_lock(path, &info)) {
+      error_set(e, STATUS_USAGE, "%s is not empty, so it is of another program: give the run another name",
+                path);
+      close(fd);
+      errno = EEXIST;
+      return NULL;
+    }
     if (lock_exclusively(fd)) {
       int reason = errno;
       if (reason == EWOULDBLOCK)

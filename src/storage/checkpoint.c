@@ -94,6 +94,16 @@ static int list_steps(const char *run_path, long **out, size_t *count, struct er
   return status;
 }
 
+int checkpoint_is_there(const char *run_path)
+{
+  struct error ignored = {0};
+  long *steps;
+  size_t count;
+  list_steps(run_path, &steps, &count, &ignored);
+  memory_free(steps);
+  return count > 0;
+}
+
 static int remove_from(int folder, const char *run_path, size_t keep, struct error *e)
 {
   size_t count;

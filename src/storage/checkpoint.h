@@ -34,6 +34,7 @@ int checkpoint_read(const char *path, struct checkpoint *, struct error *);
 int checkpoint_latest(const char *run_path, struct checkpoint *, struct error *);
 /* The newest intact checkpoint of at most `step` updates. STATUS_USAGE if there is none. */
 int checkpoint_before(const char *run_path, long step, struct checkpoint *, struct error *);
+int checkpoint_is_there(const char *run_path);
 int checkpoint_remove_all(const char *run_path, struct error *);
 int checkpoint_remove_folder(const char *run_path, struct error *); /* and the folder, if it is empty then */
 int checkpoint_copy(const char *from_run, const char *to_run, long step, struct error *);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/markup.h"
 #include "storage/checkpoint.h"
@@ -116,6 +117,20 @@ static int check_name(const char *path, int overwrite, struct error *e)
             path, word);
   memory_free(word);
   return STATUS_USAGE;
+}
+
+int recorder_refuse_rest(const char *path, struct error *e)
+{
+  char journal[4096], folder[4096];
+  struct stat info;
+  if (!access(path, F_OK)) return STATUS_OK;
+  run_sibling(journal, path, ".journal");
+  run_sibling(folder, path, ".ckpt");
+  const int has_checkpoints = checkpoint_is_there(path);
+  if (!has_checkpoints && (stat(journal, &info) || !info.st_size)) return STATUS_OK;
+  return error_set(e, STATUS_USAGE,
+                   "%s is of a run that was at %s and is not there: rename it as well, or remove it",
+                   has_checkpoints ? folder : journal, path);
 }
 
 int recorder_claim(struct recorder **out, const char *path, int overwrite, const struct config *config,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -569,6 +570,26 @@ START_TEST(a_whole_recording_is_there_at_once)
 }
 END_TEST
 
+/* A new recording does not remove what was beside a run that is elsewhere now, nor a file of another program. */
+START_TEST(files_of_others_stay)
+{
+  static const char *const names[] = {"kept.journal", "kept.ckpt/step-00000001.h5", "kept.lock"};
+  struct maxlogit_recorder *r;
+  for (int i = 0; i < 3; i++) {
+    if (i == 1) ck_assert(!mkdir(at("kept.ckpt"), 0700));
+    FILE *file = fopen(at(names[i]), "w");
+    ck_assert(file && fputs("mine", file) >= 0 && !fclose(file));
+    ck_assert_int_eq(maxlogit_record_open(&r, at("kept.h5"), NULL, &e), MAXLOGIT_USAGE);
+    ck_assert_msg(strstr(e.text, "kept.") != NULL, "%s", e.text);
+    ck_assert(!access(at(names[i]), F_OK));
+    ck_assert(!unlink(at(names[i])));
+    if (i == 1) ck_assert(!rmdir(at("kept.ckpt")));
+  }
+  OK(maxlogit_record_open(&r, at("kept.h5"), NULL, &e));
+  maxlogit_record_discard(r);
+}
+END_TEST
+
 /* What an earlier run has beside its file stays until the file is replaced. */
 START_TEST(a_whole_recording_replaces_at_its_end)
 {
@@ -740,6 +761,7 @@ int main(void)
   tcase_add_test(t, own_axes_have_scales);
   tcase_add_test(t, a_whole_recording_is_there_at_once);
   tcase_add_test(t, a_whole_recording_replaces_at_its_end);
+  tcase_add_test(t, files_of_others_stay);
   tcase_add_test(t, threads_have_their_own);
   tcase_add_test(t, blocks_are_rows);
   tcase_add_test(t, reals_are_reals);

@@ -176,13 +176,6 @@ static int read_table(const struct options *r, const struct run *run, struct tab
   return STATUS_OK;
 }
 
-static int same_columns(const struct table *a, const struct table *b)
-{
-  int same = a->columns == b->columns;
-  for (int c = 0; same && c < a->columns; c++) same = strcmp(a->column[c].name, b->column[c].name) == 0;
-  return same;
-}
-
 static void write_long(FILE *f, const struct table *t, enum table_format format, const char *extra)
 {
   char separator = format == TABLE_CSV ? ',' : format == TABLE_TSV ? '\t' : ' ', step[32], value[32];
@@ -281,7 +274,7 @@ static int export_group(const struct options *r, const struct runset *set, int g
   struct table *runs = memory_new((size_t)read, sizeof *runs), band;
   for (int i = 0; i < read && !status; i++) {
     status = read_table(r, counted[i], &runs[i], error);
-    if (!status && !same_columns(&runs[0], &runs[i]))
+    if (!status && !table_columns_agree(&runs[0], &runs[i]))
       status = error_set(error, STATUS_USAGE, "%s: its columns differ from those of %s", counted[i]->path,
                          counted[0]->path);
   }

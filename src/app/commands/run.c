@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/status_line.h"
+#include "storage/recorder.h"
 
 struct options {
   struct request request;
@@ -122,6 +123,9 @@ static int run(void *request, struct error *e)
   if (use_ranks(e)) return e->status;
   struct config *c = config_new();
   int status = configure(c, &r->request, e);
+  const struct record_options *record = config_section(c, "record");
+  if (!status && !r->dry_run && *record->path && !record->overwrite)
+    status = recorder_refuse_rest(record->path, e);
   if (!status) status = trainer_init(&t, c, r->dry_run ? TRAINER_IN_MEMORY : 0, e);
   if (!status && r->dry_run) {
     printf("# run %s\n", trainer_id(t));
