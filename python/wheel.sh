@@ -72,10 +72,11 @@ libraries() {
     -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DBUILD_TESTING=OFF -DHDF5_BUILD_TOOLS=OFF -DHDF5_BUILD_EXAMPLES=OFF -DHDF5_BUILD_CPP_LIB=OFF -DHDF5_BUILD_HL_LIB=OFF \
     -DHDF5_ENABLE_Z_LIB_SUPPORT=ON -DHDF5_ENABLE_SZIP_SUPPORT=OFF -DZLIB_ROOT="$prefix" -DZLIB_USE_EXTERNAL=OFF
   "$cmake" --build hdf5.build -j "$cores" --target install
-  for name in libmicrohttpd jansson; do
-    (cd "$(from $name)" && { [ -x configure ] || autoreconf -i; } && ./configure -q --prefix="$prefix" --disable-shared --enable-static \
-      --disable-https --disable-doc --disable-examples --disable-curl && make -s -j"$cores" && make -s install)
-  done
+  "$cmake" -S "$(from jansson)" -B jansson.build -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib \
+    -DCMAKE_POLICY_VERSION_MINIMUM=3.5 -DJANSSON_BUILD_DOCS=OFF -DJANSSON_WITHOUT_TESTS=ON -DJANSSON_EXAMPLES=OFF
+  "$cmake" --build jansson.build -j "$cores" --target install
+  (cd "$(from libmicrohttpd)" && ./configure -q --prefix="$prefix" --disable-shared --enable-static --disable-https --disable-doc \
+    --disable-examples --disable-curl && make -s -j"$cores" && make -s install)
   # the parts of GSL that are called: all of it takes six minutes
   parts="gsl utils sys err block vector matrix permutation sort statistics fit complex poly specfunc rng randist cdf"
   (
