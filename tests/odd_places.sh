@@ -57,6 +57,12 @@ if unshare -m true 2> /dev/null; then
   own 'mount -t tmpfs -o ro none shut' "$program" run -q $tiny record.path=shut/run.h5 > out 2>&1
   test $? -eq 1 && grep -q 'shut.*Read-only file system' out || fail "a read-only folder: $(cat out)"
   runs "TMPDIR noexec" own 'mount -t tmpfs -o noexec none shut' env TMPDIR="$dir/shut"
+  # shellcheck disable=SC2086
+  own 'mount -t tmpfs -o noexec none shut' env TMPDIR="$dir/shut" "$program" sweep -q -j2 $tiny train.seed=1,2 sweep.dir=swept > out 2>&1 ||
+    fail "TMPDIR noexec: sweep: $(cat out)"
+  if command -v gnuplot > /dev/null; then
+    own 'mount -t tmpfs -o noexec none shut' env TMPDIR="$dir/shut" "$program" plot -o figures run.h5 > out 2>&1 || fail "TMPDIR noexec: plot: $(cat out)"
+  fi
   runs "no /proc" own 'mount -t tmpfs none /proc'
   runs "no /dev/pts, no /dev/shm" own 'mount -t tmpfs none /dev/pts && mount -t tmpfs -o ro none /dev/shm'
   # control groups of version 1 and 2: the number of threads follows half a core, and a run that does not fit is refused

@@ -13,6 +13,9 @@ python_with() { for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do 
 # imports: whether `maxlogit import` has a Python with numpy
 imports() { ! "$program" import /dev/null 2>&1 | grep -q 'import needs' || { echo "no Python with numpy: nothing was imported"; false; }; }
 
+# has_terminal: whether `script` can run a program on a terminal
+has_terminal() { script -qec true /dev/null < /dev/null > /dev/null 2>&1 || { echo "no script, or no /dev/pts: nothing was shown on a terminal"; false; }; }
+
 # small_run NAME key=value ...
 small_run() {
   name=$1; shift

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "analysis/share.h"
@@ -12,6 +11,7 @@
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 
 /* --- variables ----------------------------------------------------------------------------------------- */
@@ -237,7 +237,7 @@ void gnuplot_terminal(FILE *f, const char *scripts, const char *term, const char
 
 FILE *gnuplot_file(struct error *error)
 {
-  int fd = memfd_create("maxlogit", MFD_CLOEXEC);
+  int fd = platform_memory_file();
   FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
   if (!f) error_set(error, STATUS_FAIL, "no file in memory: %s", strerror(errno));
   return f;

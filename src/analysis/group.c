@@ -5,6 +5,7 @@
 #include <string.h>
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "config/config.h"
 
@@ -238,7 +239,7 @@ static char *mark_of(const struct run *run, const struct key_list *by)
 void runset_group(struct runset *set, struct keys *keys, const struct key_list *by)
 {
   for (int i = 0; i < set->runs; i++) set->run[i].mark = mark_of(&set->run[i], by);
-  qsort_r(set->run, (size_t)set->runs, sizeof *set->run, compare_runs, (void *)(uintptr_t)by);
+  platform_sort(set->run, (size_t)set->runs, sizeof *set->run, compare_runs, (void *)(uintptr_t)by);
   set->group = memory_new((size_t)set->runs + 1, sizeof *set->group);
   for (int i = 0; i < set->runs; i++) {
     struct run *run = &set->run[i];

@@ -6,6 +6,7 @@
 
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 /* --- runs that form a pair ------------------------------------------------------------------------------ */
 
@@ -29,7 +30,7 @@ static int sort_by_place(const struct runset *set, const struct key_list *by, co
   struct keys keys;
   int status = STATUS_OK;
   for (int i = 0; i < set->runs; i++) run[i] = &set->run[i];
-  qsort_r(run, (size_t)set->runs, sizeof *run, compare_in_order, (void *)(uintptr_t)by);
+  platform_sort(run, (size_t)set->runs, sizeof *run, compare_in_order, (void *)(uintptr_t)by);
   keys_init(&keys);
   for (int i = 1; i < set->runs && !status; i++) {
     if (compare_places(run[i - 1], run[i], by)) continue;

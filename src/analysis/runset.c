@@ -9,6 +9,7 @@
 #include "analysis/runset_parts.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "config/plugin.h"
 #include "storage/layout.h"
@@ -221,7 +222,8 @@ static void list_runs(struct runset *set, const struct runset_order *o)
   memory_free(set->list);
   set->list = memory_new((size_t)set->runs + 1, sizeof *set->list);
   for (int i = 0; i < set->runs; i++) set->list[i] = &set->run[i];
-  if (o) qsort_r(set->list, (size_t)set->runs, sizeof *set->list, compare_by_order, (void *)(uintptr_t)o);
+  if (o)
+    platform_sort(set->list, (size_t)set->runs, sizeof *set->list, compare_by_order, (void *)(uintptr_t)o);
 }
 
 static void keep_last(struct runset *set, long last, const struct runset_order *o)

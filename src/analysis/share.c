@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/file.h"
+#include "base/platform.h"
 
 int share_folder(const char *name, const char *what, const char *variable, const char *asked, char out[4096],
                  struct error *error)
 {
   char program[2048];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = '\0';
+  platform_program(program, sizeof program);
   char *slash = strrchr(program, '/');
   if (slash) *slash = '\0';
   if (!asked) asked = getenv(variable);

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 
 enum { CONNECTIONS = 512, CROWD = 48, REQUEST_BYTES = 16384, SILENCE = 5, PATIENCE = 8 }; /* seconds */
@@ -210,7 +210,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
 static int make_token(char token[HTTP_TOKEN], struct error *e)
 {
   unsigned char bytes[(HTTP_TOKEN - 1) / 2];
-  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+  if (platform_random(bytes, sizeof bytes))
     return error_set(e, STATUS_FAIL, "no random numbers for a token: %s", strerror(errno));
   for (size_t i = 0; i < sizeof bytes; i++) {
     token[2 * i] = "0123456789abcdef"[bytes[i] >> 4];

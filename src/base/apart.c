@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 
 enum { CHANNEL = STDERR_FILENO + 1, IDLE_MS = 250 };
@@ -23,9 +23,9 @@ enum { CHANNEL = STDERR_FILENO + 1, IDLE_MS = 250 };
 static void limit(int resource, rlim_t value)
 {
   struct rlimit now;
-  if (getrlimit((__rlimit_resource_t)resource, &now)) return;
+  if (getrlimit(resource, &now)) return;
   now.rlim_cur = now.rlim_max != RLIM_INFINITY && value > now.rlim_max ? now.rlim_max : value;
-  setrlimit((__rlimit_resource_t)resource, &now);
+  setrlimit(resource, &now);
 }
 
 /* Bytes of address space of this process; 0: unknown. */
@@ -50,16 +50,6 @@ static void set_limits(unsigned seconds, size_t bytes)
   if (MEMORY_MAPS && bytes && space && !__builtin_add_overflow(space, bytes, &most)) limit(RLIMIT_AS, most);
 }
 
-/* Close the parent's files, and with them its locks. */
-static void close_from(int first)
-{
-#ifdef SYS_close_range
-  if (!syscall(SYS_close_range, first, ~0U, 0)) return;
-#endif
-  long most = sysconf(_SC_OPEN_MAX);
-  for (int fd = first; fd < (most > 0 && most < 4096 ? most : 4096); fd++) close(fd);
-}
-
 /* A crash ends the child, whatever handlers the parent has; the parent handles interrupts. */
 static void become_child(int channel)
 {
@@ -70,7 +60,7 @@ static void become_child(int channel)
   signal(SIGTERM, SIG_IGN);
   if (null >= 0) dup2(null, STDERR_FILENO);
   if (channel != CHANNEL) dup2(channel, CHANNEL);
-  close_from(CHANNEL + 1);
+  platform_close_from(CHANNEL + 1);
   limit(RLIMIT_CORE, 0);
 }
 
@@ -145,7 +135,7 @@ pid_t program_start(const char *const *argv, int in, int out, int err)
   int stream[] = {in, out, err}, null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int i = 0; i < 3; i++) stream[i] = fcntl(stream[i] < 0 ? null : stream[i], F_DUPFD_CLOEXEC, CHANNEL);
   for (int i = 0; i < 3; i++) dup2(stream[i], i);
-  close_from(CHANNEL);
+  platform_close_from(CHANNEL);
   program_become(argv);
   _exit(127);
 }
@@ -174,7 +164,7 @@ int run_apart(int (*work)(void *context, struct error *), void *context, const c
 {
   int ends[2], state = 0;
   struct error found = {0};
-  if (pipe2(ends, O_CLOEXEC)) return error_set(e, STATUS_FAIL, "%s: no pipe: %s", subject, strerror(errno));
+  if (platform_pipe(ends)) return error_set(e, STATUS_FAIL, "%s: no pipe: %s", subject, strerror(errno));
   fflush(NULL);
   pid_t child = fork();
   if (!child) {

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "base/platform.h"
 
 /* --- system calls with fault injection --------------------------------------------------------------- */
 
@@ -139,8 +138,7 @@ static int is_trusted_link(const struct stat *info, int folder)
 /* The target of the link that is open as fd; "": unknown. */
 static const char *read_link(int fd, char target[4096])
 {
-  ssize_t length = readlinkat(fd, "", target, 4095);
-  target[length > 0 ? length : 0] = 0;
+  platform_read_link(fd, target, 4096);
   return target;
 }
 
@@ -333,7 +331,6 @@ int lock_was_taken(const struct lock *lock, struct error *e)
    the new file loses their rights, so that no other user gains access. */
 static void keep_attributes(int fd, int folder, const char *name)
 {
-  enum { LONGEST = 1 << 16 }; /* limits of Linux for the list and for a value */
   struct stat old, new;
   if (fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
   mode_t mode = old.st_mode & 07777;
@@ -341,16 +338,11 @@ static void keep_attributes(int fd, int folder, const char *name)
   int same_owner = old.st_uid == new.st_uid || !fchown(fd, old.st_uid, (gid_t)-1);
   if (!same_group) mode &= (mode_t)~02070;
   if (!same_owner) mode &= (mode_t)~04002;
-  char *names = memory_new(LONGEST, 2), *value = names + LONGEST;
   int from = call_open(folder, name, O_RDONLY | O_NONBLOCK, 0);
-  ssize_t length = from >= 0 && same_group && same_owner ? flistxattr(from, names, LONGEST) : 0;
-  for (ssize_t at = 0; at < length; at += (ssize_t)strlen(names + at) + 1) {
-    ssize_t size = fgetxattr(from, names + at, value, LONGEST);
-    if (size >= 0 && fsetxattr(fd, names + at, value, (size_t)size, 0))
-      continue; /* this attribute cannot be set here */
-  }
+  char *buffer = memory_new(PLATFORM_ATTRIBUTES, 1);
+  if (from >= 0 && same_group && same_owner) platform_copy_attributes(from, fd, buffer);
+  memory_free(buffer);
   if (from >= 0) close(from);
-  memory_free(names);
   fchmod(fd, mode);
 }
 
@@ -402,8 +394,7 @@ enum { SLOTS = 4, TEMPORARY_END = 13, NAME_ROOM = 4096 };
 static void temporary_name(char out[NAME_ROOM], const char *name, int number)
 {
   uint32_t word = (uint32_t)number;
-  if (number >= SLOTS && getrandom(&word, sizeof word, 0) != (ssize_t)sizeof word)
-    word = (uint32_t)(getpid() + clock());
+  if (number >= SLOTS && platform_random(&word, sizeof word)) word = (uint32_t)(getpid() + clock());
   snprintf(out, NAME_ROOM, "%.4000s.%08x.tmp", name, (unsigned)word);
 }
 

@@ -93,8 +93,6 @@ struct memory_limit memory_limit(const char *root)
   return limit;
 }
 
-double memory_free_now(void) { return (double)sysconf(_SC_PAGESIZE) * (double)sysconf(_SC_AVPHYS_PAGES); }
-
 static void read_cores(const char *folder, const char *group, void *to)
 {
   double *least = to, quota = number_in(folder, "cpu.cfs_quota_us", ""),

@@ -1,6 +1,5 @@
 /* memory.c - memory allocation with a single failure path */
 #include "base/memory.h"
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/pages.h"
+#include "base/platform.h"
 
 enum { ALIGNMENT = 64, ARENA_BLOCK = 16384 };
 

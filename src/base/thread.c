@@ -6,13 +6,14 @@
    sleeping one. */
 #include "base/thread.h"
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 typedef void piece_fn(void *context, long piece, int worker);
 
@@ -132,24 +133,11 @@ static void *work(void *argument)
   return NULL;
 }
 
-void *thread_affinity(size_t *bytes)
-{
-  for (size_t cpus = 1024; cpus <= 1 << 20;
-       cpus *= 2) { /* a set that is too small for this machine gives an error */
-    cpu_set_t *set = CPU_ALLOC(cpus);
-    *bytes = CPU_ALLOC_SIZE(cpus);
-    if (set && sched_getaffinity(0, *bytes, set) == 0) return set;
-    CPU_FREE(set);
-  }
-  return NULL;
-}
-
 int thread_cores(void)
 {
   size_t bytes;
-  cpu_set_t *set = thread_affinity(&bytes);
-  const int cores = set ? CPU_COUNT_S(bytes, set) : 1, limit = limits_cores("");
-  CPU_FREE(set);
+  int cores = 1, limit = limits_cores("");
+  free(platform_affinity(&bytes, &cores));
   return cores < 1 ? 1 : limit && limit < cores ? limit : cores;
 }
 

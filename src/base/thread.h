@@ -9,9 +9,6 @@
 /* The number of cores that the affinity and the control group allow: at least 1. */
 int thread_cores(void);
 
-/* The affinity of this process: a cpu_set_t of *bytes bytes, for CPU_FREE; NULL: unknown. */
-void *thread_affinity(size_t *bytes);
-
 struct pool;
 struct pool *pool_new(int threads); /* threads >= 1 including the caller */
 void pool_free(struct pool *);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "comm/guard.h"
@@ -161,10 +162,11 @@ static struct rank_place place_here(void)
 {
   struct rank_place own = {.cores = 14695981039346656037u};
   size_t bytes;
-  unsigned char *set = thread_affinity(&bytes);
+  int cores;
+  unsigned char *set = platform_affinity(&bytes, &cores);
   name_here(own.host, sizeof own.host);
   for (size_t i = 0; set && i < bytes; i++) own.cores = (own.cores ^ set[i]) * 1099511628211u;
-  CPU_FREE((cpu_set_t *)set);
+  free(set);
   return own;
 }
 

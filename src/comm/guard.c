@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/error.h"
+#include "base/platform.h"
 
 static struct {
   pthread_t thread;
@@ -30,12 +31,7 @@ static void *watch(void *unused)
 void guard_begin(double seconds, void (*late)(void))
 {
   guard_end(); /* ends the limit of a call that did not return, but ends the process */
-  pthread_condattr_t steady;
-  pthread_condattr_init(&steady);
-  pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-  pthread_cond_init(&guard.ends, &steady);
-  pthread_condattr_destroy(&steady);
-  clock_gettime(CLOCK_MONOTONIC, &guard.limit);
+  clock_gettime(platform_condition(&guard.ends), &guard.limit);
   guard.limit.tv_sec += (time_t)seconds + 1;
   guard.late = late;
   guard.is_over = 0;

@@ -1,3 +1,4 @@
+#include "base/platform.h"
 #include "config.h"
 #include "comm/launcher.h"
 #include <dirent.h>
@@ -116,10 +117,10 @@ int launcher_stuck(void)
 static void module_path(char *out, size_t room)
 {
   char program[4096];
-  ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-  for (; n > 0 && program[n - 1] != '/'; n--) {}
-  if (n > 0) {
-    snprintf(out, room, "%.*s%s", (int)n, program, module_name);
+  platform_program(program, sizeof program);
+  const char *slash = strrchr(program, '/');
+  if (slash) {
+    snprintf(out, room, "%.*s%s", (int)(slash + 1 - program), program, module_name);
     if (!access(out, F_OK)) return;
   }
   snprintf(out, room, "%s/%s", PKGLIBDIR, module_name);

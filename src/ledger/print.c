@@ -378,7 +378,7 @@ static void add_details(struct buffer *b, const struct entry *x, const struct ot
 static void put_block(struct buffer *out, const char *old, const char *question,
                       const struct readme_block *block)
 {
-  char *from = old ? strstr(old, block->open) : NULL, *to = from ? strstr(from, block->close) : NULL;
+  const char *from = old ? strstr(old, block->open) : NULL, *to = from ? strstr(from, block->close) : NULL;
   if (!old) {
     const char *name = strchr(question, '-');
     char title[96];

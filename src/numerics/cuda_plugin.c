@@ -1,3 +1,4 @@
+#include "base/platform.h"
 #include "config.h"
 #include "numerics/cuda_plugin.h"
 #include <dlfcn.h>
@@ -11,9 +12,7 @@ static const char *const plugin_name = "maxlogit_cuda.so";
 static int beside(char *out, size_t room)
 {
   char program[4096];
-  ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-  if (n <= 0) return 0;
-  program[n] = 0;
+  platform_program(program, sizeof program);
   char *slash = strrchr(program, '/');
   if (!slash) return 0;
   int length = snprintf(out, room, "%.*s/%s", (int)(slash - program), program, plugin_name);

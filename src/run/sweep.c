@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "run/bits.h"
@@ -91,7 +92,7 @@ static void look(struct sweep *s, long point)
 
 static int open_pipe(int ends[2], struct error *e)
 {
-  if (pipe2(ends, O_CLOEXEC)) return error_set(e, STATUS_FAIL, "cannot open a pipe: %s", strerror(errno));
+  if (platform_pipe(ends)) return error_set(e, STATUS_FAIL, "cannot open a pipe: %s", strerror(errno));
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return STATUS_OK;
 }

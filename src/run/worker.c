@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "run/drive.h"
 #include "run/extend.h"
 #include "run/claim.h"
@@ -150,7 +150,7 @@ _Noreturn void sweep_work(struct sweep *s, const long *point, long count, int fd
   struct sweep_launch c = {.sweep = s, .fd = fd, .point = point};
   int runs = 0;
   messages_to(NULL); /* rank 0's message hook belongs to the parent */
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  platform_end_with_parent();
   if (getppid() != parent) _exit(STATUS_STOPPED);
   c.lock = memory_new(n, sizeof *c.lock);
   c.run = memory_new(n, sizeof *c.run);

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 #include "storage/h5_gate.h"
 #include "storage/seal.h"
@@ -592,7 +592,7 @@ static struct {
 
 static XXH128_hash_t digest_of(const char *bytes, size_t size)
 {
-  if (!good.seed && getrandom(&good.seed, sizeof good.seed, 0) < 0) good.seed = 0;
+  if (!good.seed && platform_random(&good.seed, sizeof good.seed)) good.seed = 0;
   return XXH3_128bits_withSeed(bytes, size, good.seed);
 }
 
@@ -630,7 +630,7 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   struct error found = {0};
   XXH128_hash_t digest = digest_of(bytes, size);
   if (is_good(digest)) return STATUS_OK;
-  int fd = memfd_create("maxlogit", MFD_CLOEXEC); /* a copy, because the file may change in the meantime */
+  int fd = platform_memory_file(); /* a copy, because the file may change in the meantime */
   size_t sent = 0;
   for (ssize_t n = 1; fd >= 0 && sent < size && n > 0; sent += n > 0 ? (size_t)n : 0)
     n = write(fd, bytes + sent, size - sent);

@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "storage/layout.h"
 #include "storage/tables.h"
 
@@ -162,7 +162,7 @@ int journal_start(struct journal *j, const char *started, const struct rows *row
   char head[JOURNAL_HEAD + 1];
   uint64_t number;
   name_of(head, started);
-  if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+  if (platform_random(&number, sizeof number))
     return error_set(e, STATUS_FAIL, "no random number: %s", strerror(errno));
   snprintf(head + strlen(head), 18, "%016" PRIx64 "\n", number);
   j->is_started = j->is_torn = 0;

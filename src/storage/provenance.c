@@ -1,12 +1,12 @@
 #include "storage/provenance.h"
 #include <config.h> /* not config/config.h */
-#include <gnu/libc-version.h>
 #include <gsl/gsl_version.h>
 #include <lapacke.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <xxhash.h>
+#include "base/platform.h"
 #include "build.h"
 #include "numerics/blas.h"
 #include "numerics/device.h"
@@ -18,22 +18,6 @@
 #else
 #define COMPILER "gcc " __VERSION__
 #endif
-
-/* "model name : Xeon ..." of the first processor; "unknown" if the kernel does not report it. */
-static void cpu_name(char *out, size_t room)
-{
-  char line[512];
-  FILE *f = fopen("/proc/cpuinfo", "re");
-  snprintf(out, room, "unknown");
-  while (f && fgets(line, sizeof line, f)) {
-    const char *colon = strchr(line, ':');
-    if (strncmp(line, "model name", 10) || !colon) continue;
-    line[strcspn(line, "\n")] = 0;
-    snprintf(out, room, "%s", colon + 2);
-    break;
-  }
-  if (f) fclose(f);
-}
 
 void provenance_get(struct provenance *p)
 {
@@ -52,12 +36,12 @@ void provenance_get(struct provenance *p)
   snprintf(p->lapack, sizeof p->lapack, "%d.%d.%d", major, minor, patch);
   snprintf(p->xxhash, sizeof p->xxhash, "%u.%u.%u", xxh / 10000, xxh / 100 % 100, xxh % 100);
   snprintf(p->gsl, sizeof p->gsl, "%s", gsl_version);
-  snprintf(p->libc, sizeof p->libc, "glibc %s", gnu_get_libc_version());
+  platform_c_library(p->libc, sizeof p->libc);
   if (!uname(&os)) {
     snprintf(p->host, sizeof p->host, "%s", os.nodename);
     snprintf(p->system, sizeof p->system, "%s %s %s", os.sysname, os.release, os.machine);
   }
-  cpu_name(p->cpu, sizeof p->cpu);
+  platform_processor(p->cpu, sizeof p->cpu);
 }
 
 const char *provenance_stamp(char *out, size_t room)

@@ -2,7 +2,7 @@
 # What is shown on a terminal and nowhere else: bars with shares and times left, one line that is overwritten, colours.
 srcdir=${srcdir:-$(dirname "$0")/..}
 . "$srcdir/tests/small_runs.sh"
-command -v script > /dev/null || { echo "terminal.sh: skipped, no script here"; exit 77; }
+has_terminal || exit 77
 plots=$(realpath "${top_srcdir:-$srcdir}/plots")
 cd "$dir" || exit 99
 on_terminal() { TERM=dumb timeout 300 script -qfec "stty cols 100 rows 40; $1" typed < /dev/null > /dev/null 2>&1; }

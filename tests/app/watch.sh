@@ -81,7 +81,7 @@ if command -v flock > /dev/null; then
   exec 9>&-
 
   # on a terminal, too: what is drawn after a cut is what a new watch of these files draws
-  if command -v script > /dev/null; then
+  if has_terminal; then
     page() { tr -d '\r' < "$dir/out" | tr '\033' '\n' | sed '/^Script /d' | awk '/^\[J/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }'; }
     watch_there() { TERM=dumb timeout 120 script -qfec "$program watch --interval=0.01 $dir/g.h5" "$dir/out" < /dev/null > "$dir/err" 2>&1 9>&-; }
     drawn() {
@@ -135,7 +135,7 @@ grep -qx 'öjunk  unreadable' "$dir/out" || fail "a file that is not a run: $(ca
 grep -q 'many: 4 runs: .*1 killed.*; nothing was written for 10 s' "$dir/err2" || fail "the end of a folder: $(cat "$dir/err2")"
 : > "$dir/many/left.lock"
 "$program" report "$dir/many/left.h5" -o "$dir/page" > /dev/null && grep -q '"state":"killed"' "$dir/page/data/index.js" || fail "a page made right after a kill"
-if command -v script > /dev/null; then
+if has_terminal; then
   TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 40 rows 20; $program watch $dir/many/second.h5" "$dir/out" < /dev/null > "$dir/err" 2>&1
   tr -d '\r' < "$dir/out" | sed '/^Script /d; s/\x1b\[[HJ]//g; /second.h5: /d; /show --why/d' | LC_ALL=C.UTF-8 awk '{ gsub(/[\200-\277]/, ""); if (length($0) > 40) { print; bad = 1 } } END { exit bad || NR < 9 }' > "$dir/wide" || fail "a screen too wide: $(cat "$dir/wide" "$dir/out")"
   TERM=dumb LC_ALL=C.UTF-8 timeout 120 script -qfec "stty cols 50 rows 7; $program watch $dir/many" "$dir/out" < /dev/null > "$dir/err" 2>&1

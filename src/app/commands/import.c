@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "base/apart.h"
 #include "base/memory.h"
+#include "base/platform.h"
 
 struct options {
   struct request request;
@@ -105,8 +106,7 @@ static void find_library(char out[4200])
   static const char *const places[] = {"libmaxlogit.so.1", "../lib/libmaxlogit.so.1",
                                        PKGLIBDIR "/../libmaxlogit.so.1"};
   char program[2048];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = 0;
+  platform_program(program, sizeof program);
   if (strrchr(program, '/')) *strrchr(program, '/') = 0;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
     const char *place = places[i];

@@ -172,7 +172,11 @@ struct folder_view {
 };
 
 static int by_text(const void *a, const void *b) { return strcmp(a, b); }
-static void keep(void *text) { (void)text; }
+/* Free a tree of texts, but not the texts. */
+static void forget(void **tree)
+{
+  while (*tree) tdelete(*(char **)*tree, tree, by_text);
+}
 
 static int is_run_name(const struct dirent *entry) { return run_stem(entry->d_name) > 0; }
 
@@ -208,7 +212,7 @@ enum { MOST_PLAN = 1 << 26 }; /* bytes; a longer file is not that of a sweep */
 
 static void forget_plan(struct folder_view *f)
 {
-  tdestroy(f->ids, keep);
+  forget(&f->ids);
   memory_free(f->plan);
   f->ids = f->plan = NULL, f->points = 0;
 }
@@ -409,12 +413,12 @@ static int follow_folder(struct live_view *w, struct error *e)
   if (!status && !f.runs)
     status = error_set(e, STATUS_USAGE, "%s: no run file (*.h5) in this folder", w->shown);
   if (!status) message("%s; nothing was written for %d s", b.text, QUIET);
+  forget(&f.known);
   for (int i = 0; i < f.runs; i++) {
     if (f.run[i].is_live) live_end(&f.run[i].live);
     memory_free(f.run[i].path);
     memory_free(f.run[i].shown);
   }
-  tdestroy(f.known, keep);
   forget_plan(&f);
   memory_free(f.run);
   memory_free(b.text);

@@ -9,6 +9,7 @@
 #include "analysis/gnuplot.h"
 #include "app/measures.h"
 #include "base/memory.h"
+#include "base/platform.h"
 #include "base/text.h"
 
 enum { LOG_X_FROM = 4 }; /* largest value over the smallest */
@@ -57,7 +58,7 @@ static int make_curves(struct parameter_figure *d, const char *by, struct error 
     d->first[k] = placed;
     for (int g = 0; g < groups; g++)
       if (curve_of[g] == k) d->group[placed++] = &d->set->group[g];
-    qsort_r(d->group + d->first[k], (size_t)(placed - d->first[k]), sizeof *d->group, compare_by_x, d);
+    platform_sort(d->group + d->first[k], (size_t)(placed - d->first[k]), sizeof *d->group, compare_by_x, d);
   }
   d->first[d->curves.groups] = placed;
   memory_free(curve_of);
