@@ -411,6 +411,17 @@ class Recording(InFolder):
         np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
 
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_a_loss_of_several_values_is_none_of_the_run(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            for step in range(10):
+                recorder.log(step, loss=[10.0 * step, 10 * step + 1, 10 * step + 2])
+        show = [os.environ["MAXLOGIT_PROGRAM"], "show", "--json", self.path]
+        shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+        self.assertIsNone(json.loads(shown)[0]["loss"])
+        shown = subprocess.run([*show, "--why"], capture_output=True, text=True, check=True).stdout
+        self.assertIsNone(json.loads(shown)[0]["why"]["loss"])
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_a_band_is_of_equal_columns(self):
         for name, loss in (("a.h5", 1.0), ("b.h5", [1.0] * 9)):
             with maxlogit.Recorder(f"{self.folder}/{name}", {"optimizer": "x"}) as recorder:

@@ -269,13 +269,14 @@ int post_mortem_of(struct post_mortem *p, const struct run *run, struct error *e
   *p = (struct post_mortem){.step = NAN, .first_loss = NAN, .last_loss = NAN, .peak = NAN};
   int status = run_events(run->file, &event, &count, error);
   if (!status) status = read_series(run, "loss", &l.loss, error);
+  if (l.loss.rows && l.loss.width != 1) run_series_free(&l.loss);
   if (!status) status = read_series(run, "grad_norm", &l.grad_norm, error);
   if (!status) status = read_series(run, "attn/max_logit", &l.logit, error);
   if (!status) {
     see_events(p, event, count);
     see_nonfinite(p, &l.loss), see_nonfinite(p, &l.grad_norm), see_nonfinite(p, &l.logit);
     if (l.loss.rows) p->first_loss = l.loss.value[0], p->last_loss = l.loss.value[l.loss.rows - 1];
-    p->blew_up = !p->is_nonfinite && run_blew_up(run->file);
+    p->blew_up = !p->is_nonfinite && l.loss.rows && run_blew_up(run->file);
     if (p->is_nonfinite) find_heads(p, &l, event, count);
     if (p->blew_up) p->step = l.loss.step[where_it_left(&l.loss, run_number(run, "model.vocab", NAN))];
     if (!p->is_nonfinite && !p->blew_up) see_explosion(p, &l);

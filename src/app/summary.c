@@ -56,7 +56,7 @@ int summary_last(const struct run_file *run, const char *series, double *value)
   struct run_series s;
   *value = NAN;
   if (run_read(run, series, &s, NULL) != STATUS_OK) return 0;
-  int some = s.rows > 0;
+  int some = s.rows > 0 && s.width == 1; /* of several values none is the run's */
   if (some) *value = s.value[s.rows - 1];
   run_series_free(&s);
   return some;

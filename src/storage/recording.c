@@ -397,6 +397,9 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
   *number = -1;
   int status = check_series(m->r, s, &e);
   if (!status) status = check_same(m->r, s, &e);
+  if (!status && m->r->rows.table[s->rows].columns > UINT16_MAX)
+    status =
+      error_set(&e, STATUS_USAGE, "series '%s': there are %d of these rows already", s->name, UINT16_MAX);
   if (status) return error_export(error, status, &e);
   struct free_series series = {.name = s->name,
                                .axis = (enum series_axis)s->rows,

@@ -50,7 +50,7 @@ static int put_final(FILE *f, const struct run_group *group, int g, struct inter
     char text[32];
     status = run_table(drawn[i], "val_loss", &table, error);
     if (status) break;
-    values[i] = table.rows ? table.value[table.rows - 1] : NAN;
+    values[i] = table.rows && table.columns == 1 ? table.value[table.rows - 1] : NAN;
     fprintf(f, "%s\n", table_number(values[i], text));
     spread_see(spread, counts, 0, values[i], values[i], values[i]);
     table_free(&table);

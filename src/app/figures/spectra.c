@@ -36,13 +36,15 @@ static int kind_of(const char *tensor)
   return KINDS - 1;
 }
 
-/* The names of the tensors of a kind, each once: " w_q w_k ". */
+enum { LEGEND = 4096 };
+
+/* The names of the tensors of a kind, each once, as many as a legend has room for: " w_q w_k ". */
 static void add_name(struct buffer *names, const char *tensor)
 {
   char wanted[140];
   snprintf(wanted, sizeof wanted, " %s ", last_part(tensor));
   if (!names->text) buffer_add(names, " ");
-  if (!strstr(names->text, wanted)) buffer_add(names, "%s", wanted + 1);
+  if (names->length < LEGEND && !strstr(names->text, wanted)) buffer_add(names, "%s", wanted + 1);
 }
 
 /* One column for each measure and kind: the mean over the tensors of that kind, NaN where a run has none. */
