@@ -1703,31 +1703,36 @@ END_TEST
 START_TEST(what_a_holder_writes)
 {
   struct error e = {0};
-  leave("run.lock", "what was there, and is kept until something is written");
-  struct lock *lock = lock_take("run.lock", &e);
-  expect("run.lock", "what was there, and is kept until something is written");
+  leave("uv.lock", "of another program");
+  ck_assert_ptr_null(lock_take("uv.lock", &e));
+  ck_assert_str_eq(e.text, "uv.lock is not empty, so it is of another program: give the run another name");
+  expect("uv.lock", "of another program");
+  e = (struct error){0};
+  leave("run.point", "what was there, and is kept until something is written");
+  struct lock *lock = lock_take("run.point", &e);
+  expect("run.point", "what was there, and is kept until something is written");
   ck_assert_int_eq(lock_was_taken(lock, &e), STATUS_OK);
   ck_assert_int_eq(file_write_held("file", "one", 3, lock, &e), STATUS_OK);
   expect("file", "one");
   for (int again = 0; again < 2; again++) {
-    unlink("run.lock");
-    if (again) leave("run.lock", "another's");
+    unlink("run.point");
+    if (again) leave("run.point", "another's");
     e = (struct error){0};
     ck_assert_int_eq(lock_was_taken(lock, &e), STATUS_FAIL);
-    ck_assert_str_eq(e.text, "run.lock was removed: another process has taken this run over");
+    ck_assert_str_eq(e.text, "run.point was removed: another process has taken this run over");
     e = (struct error){0};
     ck_assert_int_eq(file_write_held("file", "two", 3, lock, &e), STATUS_FAIL);
-    ck_assert_str_eq(e.text, "run.lock was removed: another process has taken this run over");
+    ck_assert_str_eq(e.text, "run.point was removed: another process has taken this run over");
     expect("file", "one");
     ck_assert(!exists("file.tmp"));
   }
   lock_write(lock, "not theirs");
-  expect("run.lock", "another's");
-  lock_release(lock, "run.lock");
-  expect("run.lock", "another's");
-  lock = lock_take("run.lock", NULL);
+  expect("run.point", "another's");
+  lock_release(lock, "run.point");
+  expect("run.point", "another's");
+  lock = lock_take("run.point", NULL);
   lock_write(lock, "");
-  expect("run.lock", "");
+  expect("run.point", "");
   int all, inherited;
   struct append *a = append_open("log", NULL);
   open_files(&all, &inherited); /* a program that is started has neither of them */
@@ -1735,16 +1740,16 @@ START_TEST(what_a_holder_writes)
   ck_assert_int_eq(inherited, inherited_at_first);
   append_close(a);
   errno = 0;
-  ck_assert_ptr_null(lock_take("run.lock", NULL));
+  ck_assert_ptr_null(lock_take("run.point", NULL));
   ck_assert_int_eq(errno, EWOULDBLOCK);
-  ck_assert(lock_is_held("run.lock"));
+  ck_assert(lock_is_held("run.point"));
   lock_release(lock, NULL);
-  ck_assert(exists("run.lock") && !lock_is_held("run.lock"));
+  ck_assert(exists("run.point") && !lock_is_held("run.point"));
   ck_assert(!lock_is_held("no.lock") && !exists("no.lock"));
-  lock = lock_take("run.lock", NULL);
+  lock = lock_take("run.point", NULL);
   ck_assert_ptr_nonnull(lock);
-  lock_release(lock, "run.lock");
-  ck_assert(!exists("run.lock"));
+  lock_release(lock, "run.point");
+  ck_assert(!exists("run.point"));
 }
 END_TEST
 
