@@ -47,11 +47,12 @@ void table_bins(struct table *, long bins);
 /* One row for each of `bins` runs of neighbouring rows: the mean step and the means of known values. */
 void table_means(struct table *, long bins);
 
+/* Have both the same columns, by their names? */
+int table_columns_agree(const struct table *, const struct table *);
 /* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
    (mean, lo, hi where there is one column). n counts the runs that have a value, of several columns of that which most
    have. Without a run (count 0) the
    columns are those of *runs, and there is no row. */
-int table_columns_agree(const struct table *, const struct table *);
 void table_band(struct table *out, const struct table *runs, int count, int geometric);
 
 enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };

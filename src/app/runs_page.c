@@ -376,9 +376,10 @@ static void summarise(const struct runs_page *p, struct page_series *s, const st
 static void add_series(struct runs_page *p, const struct run *run, const char *name)
 {
   struct run_series s;
+  if (p->names == SERIES_MOST) return;
   for (int i = 0; i < p->names; i++)
     if (!strcmp(p->series[i].name, name)) return;
-  if (p->names == SERIES_MOST || run_describe(run->file, name, &s, NULL)) return;
+  if (run_describe(run->file, name, &s, NULL)) return;
   p->series = memory_grow(p->series, (size_t)p->names, (size_t)p->names + 1, sizeof *p->series);
   struct about *a = &p->series[p->names++];
   *a = (struct about){.width = s.width};

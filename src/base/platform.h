@@ -1,6 +1,6 @@
-/* platform.h - what Linux, macOS and their C libraries do differently; on Linux with glibc the functions of old.
-   For macOS it is only compiled (tests/other_systems.sh), nobody has run it there yet. platform.c also has
-   memory_free_now (limits.h). */
+/* platform.h - functions that differ between Linux, macOS and their C libraries
+   For macOS they are only compiled (tests/other_systems.sh) and were not run yet. platform.c also has memory_free_now
+   (limits.h). */
 #ifndef MAXLOGIT_BASE_PLATFORM_H
 #define MAXLOGIT_BASE_PLATFORM_H
 
@@ -41,7 +41,8 @@ int platform_pipe(int ends[2]);
 void platform_close_from(int first);
 /* Text of the link that a descriptor of O_PATH and O_NOFOLLOW means; empty: not a link. */
 void platform_read_link(int fd, char *target, size_t room);
-/* Copy extended attributes, through a buffer; those that cannot be set are left out, on macOS all. */
+/* Copy extended attributes, through a buffer: memory.c calls this file, so it allocates none. Those that cannot be set
+   are left out, on macOS all. */
 enum { PLATFORM_ATTRIBUTES = 1 << 17 }; /* bytes: twice the limit of Linux for the list and for a value */
 void platform_copy_attributes(int from, int to, char buffer[PLATFORM_ATTRIBUTES]);
 /* A condition that waits until a time of the clock that is returned, a steady one if there is one. */

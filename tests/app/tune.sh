@@ -138,7 +138,7 @@ wrong "train.lr has a list of values" train.lr=0.1,0.2
 wrong "train.seed 2102 is one of those that values are chosen on" train.seed=1,2102
 wrong "out of range (allowed: 1 to 100)" --seeds 0
 wrong "the window is" --by val_loss:x
-# what no run records is refused when the first run has ended
+# a metric that no run records is refused when the first run has ended
 wrong "has no series vall; did you mean val?" --by vall -j 1 -q
 wrong "several values a step; say which" --by attn/max_logit -j 1 -q
 test "$(ls wrong/*.h5 | grep -c .)" -le 4 || fail "trained before the metric was tried: $(ls wrong)"

@@ -570,7 +570,7 @@ START_TEST(a_whole_recording_is_there_at_once)
 }
 END_TEST
 
-/* A new recording does not remove what was beside a run that is elsewhere now, nor a file of another program. */
+/* A new recording keeps checkpoints and journal of a run that was renamed, and the file of another program. */
 START_TEST(files_of_others_stay)
 {
   static const char *const names[] = {"kept.journal", "kept.ckpt/step-00000001.h5", "kept.lock"};
@@ -590,7 +590,7 @@ START_TEST(files_of_others_stay)
 }
 END_TEST
 
-/* What an earlier run has beside its file stays until the file is replaced. */
+/* Checkpoints and journal of an earlier run stay until its file is replaced. */
 START_TEST(a_whole_recording_replaces_at_its_end)
 {
   struct maxlogit_record_options o = {.whole = 1, .mode = MAXLOGIT_REPLACE};

@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from types import TracebackType
 from typing import Optional
 
 from maxlogit._library import UsageError
@@ -115,12 +114,7 @@ class Folder:
     def __enter__(self) -> Folder:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        problem: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             if self._done:
                 self._undo()
