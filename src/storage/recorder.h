@@ -26,8 +26,8 @@ int recorder_claim(struct recorder **, const char *path, int overwrite, const st
                    const struct run_facts *, struct error *);
 int recorder_clear(struct recorder *, struct error *);
 /* STATUS_USAGE if there is no run file, but checkpoints or a journal of its name: those of a run that was renamed.
-   A sweep does not ask: its file names belong to its runs. */
-int recorder_refuse_rest(const char *path, struct error *);
+   The message states `how` they are removed. A sweep does not ask: its file names belong to its runs. */
+int recorder_refuse_rest(const char *path, const char *how, struct error *);
 /* Continue after `step` updates: read the rows of the run file and its journal, and drop later ones. STATUS_FAIL if
    rows of earlier steps are missing. LONG_MAX: keep all rows. A snapshot is written before the first new row. */
 int recorder_resume(struct recorder **, const char *path, const struct config *, const struct run_facts *,

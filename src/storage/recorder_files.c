@@ -119,7 +119,7 @@ static int check_name(const char *path, int overwrite, struct error *e)
   return STATUS_USAGE;
 }
 
-int recorder_refuse_rest(const char *path, struct error *e)
+int recorder_refuse_rest(const char *path, const char *how, struct error *e)
 {
   char journal[4096], folder[4096];
   struct stat info;
@@ -129,8 +129,8 @@ int recorder_refuse_rest(const char *path, struct error *e)
   const int has_checkpoints = checkpoint_is_there(path);
   if (!has_checkpoints && (stat(journal, &info) || !info.st_size)) return STATUS_OK;
   return error_set(e, STATUS_USAGE,
-                   "%s is of a run that was at %s and is not there: rename it as well, or remove it",
-                   has_checkpoints ? folder : journal, path);
+                   "%s is of a run that was at %s and is not there: rename it as well, or remove it (%s)",
+                   has_checkpoints ? folder : journal, path, how);
 }
 
 int recorder_claim(struct recorder **out, const char *path, int overwrite, const struct config *config,

@@ -91,7 +91,7 @@ static int start_new(struct maxlogit_recorder *m, const char *path, const struct
                             .loss_floor = NAN};
   if (o->mode != MAXLOGIT_REPLACE && !access(path, F_OK))
     return error_set(e, STATUS_USAGE, "%s exists", path);
-  if (o->mode != MAXLOGIT_REPLACE && recorder_refuse_rest(path, e)) return e->status;
+  if (o->mode != MAXLOGIT_REPLACE && recorder_refuse_rest(path, "mode \"replace\" does", e)) return e->status;
   int status = recorder_claim(&m->r, path, 1, NULL, &facts, e);
   if (status || o->whole) return status;
   status = recorder_clear(m->r, e);

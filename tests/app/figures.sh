@@ -349,7 +349,7 @@ LC_ALL=C "$program" plot "$dir/muon-1.h5" -o "$dir/c" > /dev/null 2> "$dir/err" 
 # without spectra and validation; a run that diverges in its middle; runs of different lengths
 small_run bare preset=muon record.spectra_every=0 train.val_every=0
 small_run broken preset=adam train.lr=1e6 train.warmup=0
-small_run long preset=muon train.steps=60
+small_run long preset=muon train.steps=60 record.overwrite=1
 "$program" plot "$dir/bare.h5" "$dir/broken.h5" "$dir/long.h5" -o "$dir/odd" > /dev/null 2> "$dir/err" ||
   fail "odd runs: $(cat "$dir/err")"
 "$program" plot "$dir/broken.h5" -o "$dir/odd" > /dev/null 2> "$dir/err" ||

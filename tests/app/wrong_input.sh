@@ -108,6 +108,8 @@ wrong "empty.txt" run data=bytes data.path=empty.txt
 (ulimit -t 2; wrong "/dev/zero: a device" run data=bytes data.path=/dev/zero; exit "$failures") || failures=$((failures + 1))
 wrong "too short" run data=bytes data.path=short.txt
 wrong "record.overwrite=1" run record.path=done.h5
+mkdir gone.ckpt && cp done.ckpt/* gone.ckpt # those of a run file that was renamed
+wrong "gone.ckpt is of a run that was at gone.h5 and is not there: rename it as well, or remove it (record.overwrite=1 does)" run record.path=gone.h5
 for setting in 0 1; do
   for name in several.conf folder pipe; do
     wrong "record.path: $name exists, and is not a run file" run record.path=$name record.overwrite=$setting

@@ -87,8 +87,7 @@ rows causal.h5 attn/max_logit >"$dir/a" && rows rounded-4.h5 attn/max_logit >"$d
 # a NaN, and logits that overflow, are told of the same steps, layers and heads
 for gone in train.plant=0:0:1e25 'train.plant=0:1:1e25 train.on_nonfinite=continue' 'train.lr=1e30 train.warmup=0'; do
   for n in 1 4; do
-    rm -f "$dir/gone-$n.h5"
-    on $n preset=muonclip $gone comm.context=$n record.path="$dir/gone-$n.h5"
+    on $n preset=muonclip $gone comm.context=$n record.path="$dir/gone-$n.h5" record.overwrite=1
     "$program" show "$dir/gone-$n.h5" --events | grep -v checkpoint >"$dir/events-$n" # those are by the clock, too
   done
   grep -q 'nonfinite 1 1' "$dir/events-4" && cmp -s "$dir/events-1" "$dir/events-4" ||

@@ -125,7 +125,7 @@ static int run(void *request, struct error *e)
   int status = configure(c, &r->request, e);
   const struct record_options *record = config_section(c, "record");
   if (!status && !r->dry_run && *record->path && !record->overwrite)
-    status = recorder_refuse_rest(record->path, e);
+    status = recorder_refuse_rest(record->path, "record.overwrite=1 does", e);
   if (!status) status = trainer_init(&t, c, r->dry_run ? TRAINER_IN_MEMORY : 0, e);
   if (!status && r->dry_run) {
     printf("# run %s\n", trainer_id(t));
