@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/platform.h"
 #include "base/text.h"
@@ -270,7 +271,7 @@ static void stop(struct worker *w)
 }
 
 /* An idle worker may have ended, which shows only when a request fails. A new worker gets a second chance: the system
-   may have ended the first one for want of memory. */
+   may have ended the first one for want of memory. A worker that did not end gets none. */
 int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *reply, size_t size)
 {
   struct apart_request r = {bytes, size, seconds};
@@ -285,8 +286,10 @@ int worker_ask(struct worker *w, int fd, unsigned seconds, size_t bytes, void *r
       errno = reason;
       return -1;
     }
+    const double begin = clock_seconds();
     if (send_file(w->socket, &r, fd) && read_all(w->socket, reply, size)) return 1;
     stop(w);
+    if (is_new && clock_seconds() - begin > seconds) break;
   }
   return 0;
 }

@@ -27,6 +27,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/option.h"
+#include "base/platform.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/error_export.h"
@@ -822,6 +823,33 @@ START_TEST(late_requests_of_a_worker)
     late_messages = 1;
     ck_assert_int_eq(worker_ask(&worker, fd, 4, 0, &reply, sizeof reply), 1);
     ck_assert_int_eq(reply, 42);
+    close(fd);
+  }
+}
+END_TEST
+
+static void never_end(int fd, void *reply)
+{
+  memset(reply, 0, sizeof(int));
+  if (write(fd, "x", 1) == 1)
+    for (;;) {}
+}
+
+static void crash(int fd, void *reply)
+{
+  memset(reply, 0, sizeof(int));
+  if (write(fd, "x", 1) == 1) abort();
+}
+
+/* A second worker gets the file after a crash, not after one that did not end. */
+START_TEST(second_chances_of_a_worker)
+{
+  void (*const work[])(int, void *) = {crash, never_end};
+  for (int i = 0; i < 2; i++) {
+    struct worker worker = {.work = work[i]};
+    int reply, fd = platform_memory_file();
+    ck_assert_int_eq(worker_ask(&worker, fd, 1, 0, &reply, sizeof reply), 0);
+    ck_assert_int_eq(lseek(fd, 0, SEEK_END), i ? 1 : 2);
     close(fd);
   }
 }
@@ -2208,6 +2236,7 @@ int main(void)
   tcase_add_test(values, errors_at_their_edges);
   tcase_add_test(values, errors_of_callers);
   tcase_add_test(values, late_requests_of_a_worker);
+  tcase_add_test(values, second_chances_of_a_worker);
   tcase_add_test(values, messages_are_lines);
   tcase_add_test(values, options_parse);
   tcase_add_test(values, options_allowed);
