@@ -47,6 +47,16 @@ class Importing(InFolder):
         Path(name).write_bytes(data.encode() if isinstance(data, str) else data)
         return name
 
+    def example(self, format):
+        shutil.rmtree(format.name, ignore_errors=True)
+        path = Path(format.name) / format.file
+        path.parent.mkdir()
+        if callable(format.example):
+            format.example(path)
+        else:
+            path.write_text(format.example)
+        return path
+
     def run_importer(self, *arguments):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -84,13 +94,7 @@ class Formats(Importing):
     def test_examples(self):
         for format in FORMATS:
             with self.subTest(format=format.name):
-                shutil.rmtree(format.name, ignore_errors=True)
-                path = Path(format.name) / format.file
-                path.parent.mkdir()
-                if callable(format.example):
-                    format.example(path)
-                else:
-                    path.write_text(format.example)
+                path = self.example(format)
                 for form in ("guess", format.name):
                     run = self.imported(path, form=form)
                     for name, wanted in format.wanted.items():
@@ -849,6 +853,99 @@ class Safe(Importing):
         self.assertRegex(self.err, "new/deep/../a.h5: another process has written it meanwhile")
         self.assertEqual(os.listdir("new"), ["a.h5"])
         self.has(maxlogit.open("new/a.h5"), "loss", {0: 9})
+
+    def test_an_interrupt_at_any_call_leaves_what_was_there(self):
+        log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
+        self.assertEqual(self.run_importer(log, "--output=out/"), 0, self.err)
+        before = {name: Path("out", name).read_bytes() for name in ("a.h5", "b.h5")}
+        self.write("r.csv", "step,run,loss\n0,a,3\n0,b,4\n")
+        calls = []
+
+        def interrupted(name, number, is_done):
+            real = getattr(os, name)
+
+            def call(*given, **places):
+                if not places or name == "open":
+                    return real(*given, **places)
+                calls.append(name)
+                if len(calls) == number and not is_done:
+                    raise KeyboardInterrupt(2)
+                result = real(*given, **places)
+                if len(calls) == number:
+                    raise KeyboardInterrupt(2)
+                return result
+
+            return call
+
+        met, publishing = 0, Folder.publish
+        for number in range(1, 20):
+            for is_done in (False, True):
+                calls.clear()
+
+                def publish(*given, number=number, is_done=is_done):
+                    with contextlib.ExitStack() as stack:
+                        for name in ("link", "rename", "stat", "unlink"):
+                            stack.enter_context(mock.patch("os." + name, interrupted(name, number, is_done)))
+                        publishing(*given)
+
+                with mock.patch.object(Folder, "publish", publish):
+                    status = self.run_importer(log, "--output=out/", "--overwrite")
+                if status == 0:
+                    break
+                met += 1
+                self.assertEqual(status, 130, self.err)
+                self.assertEqual(
+                    {name: Path("out", name).read_bytes() for name in os.listdir("out")}, before, (number, is_done)
+                )
+        self.assertGreaterEqual(met, 12)
+
+    def test_files_that_cannot_be_put_back_are_kept(self):
+        log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
+        self.assertEqual(self.run_importer(log, "--output=out/"), 0, self.err)
+        before = Path("out/a.h5").read_bytes()
+        real, calls = os.rename, []
+
+        def stale(*given, **places):
+            calls.append(given)
+            if len(calls) > 1:
+                raise OSError(116, "Stale file handle")
+            real(*given, **places)
+
+        with mock.patch("os.rename", stale):
+            self.assertEqual(self.run_importer(log, "--output=out/", "--overwrite"), 1)
+        self.assertRegex(self.err, "out/.import-[0-9a-f]*: the files that were replaced")
+        folder = next(Path("out").glob(".import-*"))
+        self.assertEqual((folder / "0.h5.before").read_bytes(), before)
+
+    def test_no_link_leads_out_of_any_folder(self):
+        for format in FORMATS:
+            if not format.folder:
+                continue
+            path = self.example(format)
+            folder = path if path.is_dir() else path.parent
+            files = [path for path in folder.rglob("*") if path.is_file()]
+            self.assertEqual(self.run_importer(str(folder), f"--output={format.name}.h5"), 0, self.err)
+            os.unlink(f"{format.name}.h5")
+            for i, path in enumerate(files):
+                os.rename(path, f"{format.name}-{i}")
+                path.symlink_to(Path(f"{format.name}-{i}").resolve())
+            with self.subTest(format.name):
+                self.refused("a symbolic link leads out of", str(folder))
+
+    def test_what_a_file_repeats_is_bounded(self):
+        name = "x" * 1001
+        self.refused(
+            "an object's name of more than 1000 letters: xxx", self.write("r.jsonl", f'{{"step": 1, "{name}": {{"a": 1}}}}\n')
+        )
+        shape = b"\x08\x01\x12\x05\x12\x03\x08\x80\x20\x2a\x04\x00\x00\x80\x3f"  # 4096 floats, of which one is there
+        value = b"\x0a\x01a\x42" + bytes([len(shape)]) + shape
+        summary = b"\x0a" + bytes([len(value)]) + value
+        events = b"".join(
+            struct.pack("<QI", len(event), 0) + event + bytes(4)
+            for event in (b"\x10" + bytes([i % 100]) + b"\x2a" + bytes([len(summary)]) + summary for i in range(400))
+        )
+        Path("events.out.tfevents.1.x").write_bytes(events)
+        self.refused("its tensors state [0-9]* numbers or more, and hold almost none", "events.out.tfevents.1.x")
 
     @unittest.skipUnless(PROGRAM, "MAXLOGIT_PROGRAM is not set")
     def test_checkpoints_stay_until_their_run_is_replaced(self):

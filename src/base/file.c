@@ -311,6 +311,7 @@ void file_keep_private(const char *path)
 struct lock {
   int fd;
   char *path;
+  struct stat *guarded; /* the file at its last writing, st_nlink = 0 if there was none; NULL: not known */
 };
 
 /* Is this the file that is open as fd? Another process may have renamed or removed it. */
@@ -327,20 +328,35 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
+/* The file whose attributes the next one gets. It is the one of that name, or the one that the lock guards if another user
+   has renamed or replaced that: a file of more rights may lie there now. Returns 0 if there is none. */
+static int find_former(struct stat *former, int folder, const char *name, const struct lock *held)
+{
+  const struct stat *last = held ? held->guarded : NULL;
+  if (fstatat(folder, name, former, AT_SYMLINK_NOFOLLOW) || !S_ISREG(former->st_mode))
+    *former = (struct stat){0};
+  if (last &&
+      (former->st_ino != last->st_ino || former->st_dev != last->st_dev || former->st_uid != last->st_uid))
+    *former = *last; /* a new file may have the number of a removed one, but not its owner */
+  return former->st_nlink != 0;
+}
+
 /* The new file gets mode, owner and extended attributes of the file that it replaces. If owner or group cannot be kept,
    the new file loses their rights, so that no other user gains access. */
-static void keep_attributes(int fd, int folder, const char *name)
+static void keep_attributes(int fd, int folder, const char *name, const struct lock *held)
 {
   struct stat old, new;
-  if (fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) || !S_ISREG(old.st_mode) || fstat(fd, &new)) return;
+  if (!find_former(&old, folder, name, held) || fstat(fd, &new)) return;
   mode_t mode = old.st_mode & 07777;
   int same_group = old.st_gid == new.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
   int same_owner = old.st_uid == new.st_uid || !fchown(fd, old.st_uid, (gid_t)-1);
   if (!same_group) mode &= (mode_t)~02070;
   if (!same_owner) mode &= (mode_t)~04002;
+  struct stat now;
   int from = call_open(folder, name, O_RDONLY | O_NONBLOCK, 0);
   char *buffer = memory_new(PLATFORM_ATTRIBUTES, 1);
-  if (from >= 0 && same_group && same_owner) platform_copy_attributes(from, fd, buffer);
+  if (from >= 0 && same_group && same_owner && !fstat(from, &now) && now.st_ino == old.st_ino)
+    platform_copy_attributes(from, fd, buffer);
   memory_free(buffer);
   if (from >= 0) close(from);
   fchmod(fd, mode);
@@ -356,13 +372,15 @@ struct file_move {
 static int publish(int fd, const struct file_move *p, const struct lock *held, struct error *e)
 {
   int status = STATUS_OK;
-  keep_attributes(fd, p->to_folder, p->to);
+  keep_attributes(fd, p->to_folder, p->to, held);
   if (call_fsync(fd))
     status = fail(e, "sync", p->path);
   else if (held && lock_was_taken(held, e)) /* checked here, because the sync may take long */
     status = e->status;
   else if (call_rename(p->from_folder, p->from, p->to_folder, p->to))
     status = fail(e, "write", p->path);
+  else if (held && held->guarded && fstat(fd, held->guarded))
+    *held->guarded = (struct stat){0};
   if (status)
     unlinkat(p->from_folder, p->from, 0);
   else if (sync_folder(p->to_folder)) {
@@ -440,7 +458,7 @@ static int write_in(int folder, const char *path, const void *data, size_t lengt
   if (!fstatat(folder, name, &old, 0) && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
     return error_set(e, STATUS_FAIL, "cannot write %s: it must be a regular file, got a device or a pipe",
                      path);
-  int replaces = !fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) && S_ISREG(old.st_mode), status;
+  int replaces = find_former(&old, folder, name, held), status;
   int fd = open_temporary(temporary, folder, name, replaces ? old.st_mode & 0600 : 0666);
   if (fd < 0) return fail(e, "write", path);
   if (write_all(fd, data, length)) {
@@ -766,6 +784,12 @@ struct lock *lock_take(const char *path, struct error *e)
   }
 }
 
+void lock_guard(struct lock *lock, const char *path)
+{
+  if (!lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
+  if (lstat(path, lock->guarded) || !S_ISREG(lock->guarded->st_mode)) *lock->guarded = (struct stat){0};
+}
+
 void lock_write(struct lock *lock, const char *text)
 {
   ssize_t length = (ssize_t)strlen(text); /* never empty: the new text, then the cut */
@@ -780,6 +804,7 @@ void lock_release(struct lock *lock, const char *path)
   if (folder >= 0 && is_same_file(lock->fd, folder, name_in(path))) unlinkat(folder, name_in(path), 0);
   if (folder >= 0) close(folder);
   close(lock->fd);
+  memory_free(lock->guarded);
   memory_free(lock->path);
   memory_free(lock);
 }

@@ -350,17 +350,14 @@ static char *next_line(struct config_reading *r, const char **at)
 /* A line joined with its continuation lines by blanks. */
 static char *next_lines(struct config_reading *r, const char **at)
 {
-  char *line = next_line(r, at);
-  for (size_t n; line && (n = strlen(line)) > 0 && line[n - 1] == '\\';) {
-    line[n - 1] = ' ';
-    char *more = next_line(r, at);
-    struct buffer joined = {0};
-    buffer_add(&joined, "%s%s", line, more ? more : "");
+  struct buffer joined = {0};
+  for (char *line; (line = next_line(r, at));) {
+    buffer_add(&joined, "%s", line);
     memory_free(line);
-    memory_free(more);
-    line = joined.text;
+    if (!joined.length || joined.text[joined.length - 1] != '\\') break;
+    joined.text[joined.length - 1] = ' ';
   }
-  return line;
+  return joined.text;
 }
 
 int config_read(struct config *c, const char *text, const char *name, struct error *e)

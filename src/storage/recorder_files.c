@@ -91,6 +91,7 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
     recorder_free(r);
     return e->status;
   }
+  lock_guard(r->lock, path);
   recorder_facts(r, facts);
   if (config) config_each(config, copy_parameter, r);
   char *text = config ? config_text(config) : NULL;

@@ -1781,6 +1781,41 @@ START_TEST(what_a_holder_writes)
 }
 END_TEST
 
+/* Another user who may write to the folder puts a file of more rights in the place of a private one: the next writing keeps
+   the rights of its own. A change by the owner counts. */
+START_TEST(what_a_lock_guards)
+{
+  static const struct {
+    mode_t own, planted, after;
+    int before; /* is there a file when the lock is taken? */
+  } c[] = {{0600, 0644, 0600, 1}, {0640, 0, 0640, 1}, {0, 0666, 0644, 0}, {0, 0, 0644, 0}};
+  umask(022);
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+    for (int later = 0; later < 2; later++) {
+      struct stat info;
+      struct error e = {0};
+      unlink("file");
+      if (c[i].before) leave("file", "first");
+      if (c[i].before) chmod("file", c[i].own);
+      struct lock *lock = lock_take("run.point", &e);
+      lock_guard(lock, "file");
+      if (later && c[i].before) ck_assert_int_eq(file_write_held("file", "one", 3, lock, &e), STATUS_OK);
+      leave("planted", "planted");
+      chmod("planted", c[i].planted);
+      unlink("file"); /* its number must not be given to the other file */
+      if (c[i].planted) rename("planted", "file");
+      ck_assert_int_eq(file_write_held("file", "two", 3, lock, &e), STATUS_OK);
+      ck_assert(!stat("file", &info));
+      ck_assert_uint_eq(info.st_mode & 07777, c[i].after);
+      chmod("file", 0604);
+      ck_assert_int_eq(file_write_held("file", "three", 5, lock, &e), STATUS_OK);
+      ck_assert(!stat("file", &info));
+      ck_assert_uint_eq(info.st_mode & 07777, 0604);
+      lock_release(lock, "run.point");
+    }
+}
+END_TEST
+
 static struct lock *held; /* where valgrind finds it in a child that ends while its parent holds it */
 
 /* Each call that can fail, of each that reaches the disk: what is said then, and what the file is after it. The calls
@@ -2255,6 +2290,7 @@ int main(void)
   tcase_add_test(files, paths_that_are_wrong);
   tcase_add_test(files, files_of_any_bytes);
   tcase_add_test(files, what_a_holder_writes);
+  tcase_add_test(files, what_a_lock_guards);
   tcase_add_test(files, calls_that_fail);
   tcase_add_test(files, pipes_are_read_whole);
   tcase_add_test(files, replacement_is_whole);

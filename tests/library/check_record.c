@@ -610,6 +610,25 @@ START_TEST(a_whole_recording_replaces_at_its_end)
 }
 END_TEST
 
+/* Another user replaces a private recording by a file of more rights: the next writing is private, too. */
+START_TEST(a_private_recording_stays_private)
+{
+  struct maxlogit_recorder *r;
+  struct stat info;
+  OK(maxlogit_record_open(&r, at("private.h5"), NULL, &e));
+  OK(maxlogit_record_snapshot(r, &e));
+  ck_assert(!chmod(at("private.h5"), 0600));
+  FILE *file = fopen(at("planted"), "w");
+  ck_assert(file && !fclose(file) && !chmod(at("planted"), 0644));
+  char planted[4200];
+  snprintf(planted, sizeof planted, "%s", at("planted"));
+  ck_assert(!rename(planted, at("private.h5")));
+  OK(maxlogit_record_close(r, "finished", &e));
+  ck_assert(!stat(at("private.h5"), &info));
+  ck_assert_uint_eq(info.st_mode & 0777, 0600);
+}
+END_TEST
+
 static void *record_and_read(void *number)
 {
   struct maxlogit_error mine = {0};
@@ -761,6 +780,7 @@ int main(void)
   tcase_add_test(t, own_axes_have_scales);
   tcase_add_test(t, a_whole_recording_is_there_at_once);
   tcase_add_test(t, a_whole_recording_replaces_at_its_end);
+  tcase_add_test(t, a_private_recording_stays_private);
   tcase_add_test(t, files_of_others_stay);
   tcase_add_test(t, threads_have_their_own);
   tcase_add_test(t, blocks_are_rows);

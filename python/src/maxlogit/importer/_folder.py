@@ -6,9 +6,10 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import signal
 from typing import Optional
 
-from maxlogit._library import UsageError
+from maxlogit._library import MaxlogitError, UsageError
 
 _ENTER = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
@@ -61,12 +62,18 @@ class Folder:
     def publish(self, name: str, as_name: str, overwrite: bool) -> None:
         """A file of the private folder takes its place, or that of another file; the caller holds its lock."""
         assert self._beside
-        here, beside, before = self._open[-1], self._beside[1], None
-        if overwrite and _is_there(as_name, here):
-            before = f"{name}.before"
-            os.rename(as_name, before, src_dir_fd=here, dst_dir_fd=beside)
+        here, beside = self._open[-1], self._beside[1]
         found = os.stat(name, dir_fd=beside, follow_symlinks=False)
+        before = f"{name}.before" if overwrite and _is_there(as_name, here) else None
+        # noted first: an interrupt may come after any line
         self._done.append((as_name, (found.st_dev, found.st_ino), before))
+        if before:
+            try:
+                os.link(as_name, before, src_dir_fd=here, dst_dir_fd=beside, follow_symlinks=False)
+            except OSError:  # a file system without links: for a moment there is no file of that name
+                os.rename(as_name, before, src_dir_fd=here, dst_dir_fd=beside)
+            os.rename(name, as_name, src_dir_fd=beside, dst_dir_fd=here)
+            return
         try:
             os.link(name, as_name, src_dir_fd=beside, dst_dir_fd=here, follow_symlinks=False)
             os.unlink(name, dir_fd=beside)
@@ -79,7 +86,7 @@ class Folder:
             os.rename(name, as_name, src_dir_fd=beside, dst_dir_fd=here)
 
     def keep(self) -> None:
-        self._done, self._made = [], []
+        self._done, self._made = [], []  # the files that were replaced are removed with the private folder
 
     def _undo(self) -> None:
         assert self._beside
@@ -89,19 +96,25 @@ class Folder:
                 found = os.stat(name, dir_fd=here, follow_symlinks=False)
             except FileNotFoundError:
                 found = None
-            if found and (found.st_dev, found.st_ino) != file:
-                continue  # of another process
-            if before:
+            is_new = found is not None and (found.st_dev, found.st_ino) == file
+            if before and _is_there(before, beside) and (is_new or not found):
                 os.rename(before, name, src_dir_fd=beside, dst_dir_fd=here)
-            elif found:
+            elif is_new:
                 os.unlink(name, dir_fd=here)
+        self._done = []
 
     def _leave(self) -> None:
         if self._beside:
             name, beside = self._beside
+            former = [rest for rest in os.listdir(beside) if self._done and rest.endswith(".before")]
             for rest in os.listdir(beside):
-                os.unlink(rest, dir_fd=beside)
+                if rest not in former:
+                    os.unlink(rest, dir_fd=beside)
             os.close(beside)
+            if former:
+                raise MaxlogitError(
+                    f"{os.path.join(self._path, name)}: the files that were replaced; they could not be put back"
+                )
             os.rmdir(name, dir_fd=self._open[-1])
         try:
             for at, name in reversed(self._made):
@@ -115,8 +128,13 @@ class Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # a second interrupt waits until all is as it was
+        stops = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
         try:
             if self._done:
                 self._undo()
         finally:
-            self._leave()
+            try:
+                self._leave()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, stops)

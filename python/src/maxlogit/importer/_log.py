@@ -28,7 +28,7 @@ RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition")
 _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
 TEXT = object()
-
+_MOST_PREFIX = 1000  # letters
 
 _TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "second": 1, "min": 60, "h": 3600, "hour": 3600}
 _BYTES = {f"{x}{i}B": (1024 if i else 1000) ** (n + 1) for n, x in enumerate("KMGT") for i in ("", "i")}
@@ -135,7 +135,10 @@ def numeric(value: Any) -> Any:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested objects as names with slashes; objects in a list as NAME:l0/... ."""
+    """Nested objects as names with slashes; objects in a list as NAME:l0/... . UsageError: the name of an object is too long,
+    since the names of all its members begin with it."""
+    if len(prefix) > _MOST_PREFIX:
+        raise UsageError(f"an object's name of more than {_MOST_PREFIX} letters: {prefix[:60]}...")
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict) and value.get("_type") == "histogram":

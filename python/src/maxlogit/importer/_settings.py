@@ -38,7 +38,7 @@ def _of_yaml(path: str, node: Any, seen: list[int], key: str = "", depth: int = 
 
 def settings_of(path: str) -> dict[str, str]:
     try:
-        return _read(path, Source(path).text)
+        return _read(path, Source(path, None).text)
     except RecursionError:
         raise UsageError(f"{path}: its values are nested too deep") from None
 

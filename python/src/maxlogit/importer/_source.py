@@ -111,9 +111,10 @@ def _leads_out(file: Any, folder: str) -> bool:
 class Source:
     """A file: `name` without folders and endings of compression, `data` its bytes, `text` with \\n at the ends of lines.
 
-    A file that was found in a `folder` must lie in it: a link of its author may lead to any file of the reader."""
+    A file that was found in a `folder` must lie in it: a link of its author may lead to any file of the reader. None: the
+    user has named the file."""
 
-    def __init__(self, path: str, folder: Optional[str] = None) -> None:
+    def __init__(self, path: str, folder: Optional[str]) -> None:
         self.path = path
         self.name = "stdin" if path == "-" else os.path.basename(path)
         try:

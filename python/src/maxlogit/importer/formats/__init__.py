@@ -68,7 +68,7 @@ def _read(path: str, options: Any) -> list[Log]:
         raise UsageError(
             f"{path}: a folder without event files of TensorBoard, metrics/ of MLflow, trainer_state.json, metrics_epoch_0.json; name a file"
         )
-    source = Source(path)
+    source = Source(path, None)
     log = Log(path, options.step, options.keep_later)
     format = _chosen(source, options.form)
     if format.reads:

@@ -17,7 +17,7 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
     found = [match for match in map(re.compile(r"metrics_epoch_(\d{1,15})\.json").fullmatch, os.listdir(path)) if match]
     log = Log(path, options.step, options.keep_later)
     for match in sorted(found, key=lambda match: int(match[1])):
-        json_lines.reads(Source(os.path.join(path, match[0])), log, options)
+        json_lines.reads(Source(os.path.join(path, match[0]), path), log, options)
     return [log] if found else None
 
 

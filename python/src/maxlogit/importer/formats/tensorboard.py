@@ -103,7 +103,7 @@ def _values(summary: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _reads(source: Source, log: Log, options: Any) -> None:
-    data, at = source.data, 0
+    data, at, numbers = source.data, 0, 0
     while at + 12 <= len(data):
         (size,) = struct.unpack_from("<Q", data, at)
         if at + size + 16 > len(data):
@@ -120,6 +120,9 @@ def _reads(source: Source, log: Log, options: Any) -> None:
                     found += _values(value)
         except (AttributeError, IndexError, OverflowError, TypeError, ValueError, struct.error):
             raise log.error("no event file of TensorBoard, or a damaged one") from None
+        numbers += sum(np.size(number) for _, number in found)
+        if numbers > 16 * len(data) + (1 << 20):
+            raise log.error(f"its tensors state {numbers} numbers or more, and hold almost none of them")
         for tag, number in found:
             log.put(step, {tag: number}, alone=True)
         at += size + 16
