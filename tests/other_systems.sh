@@ -31,7 +31,6 @@ zig=$1 target=$2 flags=$3 folder=$4 file=$5
 object=$folder/$(echo "$file" | tr -c 'a-z0-9_\n' _).o
 # shellcheck disable=SC2086
 "$zig" cc -target "$target" $flags -I"$folder" -c -o "$object" "$file" >"$object.log" 2>&1 || { echo "$target: $file"; cat "$object.log"; rm -f "$object.log" "$object"; exit 1; }
-rm -f "$object"
 END
 options="-std=gnu11 -fno-sanitize=all -Wall -Wextra -Wshadow -Werror -Wno-missing-field-initializers -Wno-format-zero-length
   -D_GNU_SOURCE -DHAVE_CONFIG_H -DLEVEL=base -DPKGDATADIR=\"\" -DPKGLIBDIR=\"\" -I$src/src -I$src/src/library -Isrc -isystem $dir/libraries"
@@ -44,4 +43,11 @@ for as in musl:x86_64-linux-musl macos:aarch64-macos; do
   cat "$dir/out"
   echo "${as#*:}: $(($(wc -l <"$dir/files") - bad)) of $(wc -l <"$dir/files") files compile"
 done
+
+# the rule of the shared library, with all objects of the library as they are on macOS
+objects=$(ls "$dir"/macos/*.o | grep -vE 'src_(app|ledger|play|comm_mpi)')
+rule=$(sed -n "s/.*SYMBOL_PREFIX=_ SHARED_LDFLAGS='\\(.*\\)'.*/\\1/p" "$src/configure.ac" | sed 's/$(shared_library)/libmaxlogit.so.1/')
+# shellcheck disable=SC2086
+"$zig" cc -target aarch64-macos -shared -o "$dir/libmaxlogit.so.1" $rule -Wl,-u,_maxlogit_record -Wl,-undefined,dynamic_lookup $objects ||
+  { echo "macos: the shared library is not linked"; status=1; }
 exit $status
