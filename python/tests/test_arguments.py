@@ -125,6 +125,7 @@ class Recording(InFolder):
                     (r"a has shape \(2,\), not \(\)", lambda: recorder.put("a", 1)),
                     (r"a has shape \(2,\), not \(3,\)", lambda: recorder.log(0, a=[1, 2, 3])),
                     (r"step -1: steps count from 0", lambda: recorder.log(-1)),
+                    (r"step 9007199254740992: .* below 2\^53", lambda: recorder.log(1 << 53)),
                 ):
                     self.said(message, call)
                 for wrong in (lambda: recorder.log(1.0), lambda: recorder.log("1"), lambda: recorder.put("x", "one")):

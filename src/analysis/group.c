@@ -145,6 +145,12 @@ static unsigned char *find_differences(const struct runset *set, const struct ke
   return said;
 }
 
+/* A value that may be a path: without its folders if they are not to be published. */
+static const char *shown_value(const struct runset *set, const char *value)
+{
+  return set->is_bare ? text_file_name(value) : value;
+}
+
 static void label_groups(struct runset *set, struct keys *keys)
 {
   unsigned char *said = find_differences(set, keys), *any = memory_new(keys->count + 1, 1);
@@ -163,7 +169,8 @@ static void label_groups(struct runset *set, struct keys *keys)
       size_t length = strlen(group->label);
       if (said[(size_t)g * keys->count + k])
         snprintf(group->label + length, sizeof group->label - length, " %s=%s",
-                 key->clashes ? key->name : text_last_part(key->name), group_value(group, key));
+                 key->clashes ? key->name : text_last_part(key->name),
+                 shown_value(set, group_value(group, key)));
     }
   }
   memory_free(said);
@@ -179,12 +186,12 @@ const char *key_list_short(const struct key_list *keys, int k)
 }
 
 /* "muon lr=0.01": the value of `optimizer` stands without its key, as values that name a plug-in do. */
-static void label_by(struct run_group *group, const struct key_list *by)
+static void label_by(const struct runset *set, struct run_group *group, const struct key_list *by)
 {
   static const char *const names[] = {"kind", "optimizer", "preset", "stabilizers", "data", NULL};
   char room[RUN_VALUE];
   for (int k = 0; k < by->count; k++) {
-    const char *key = by->name[k], *value = run_value(group->run, key, room);
+    const char *key = by->name[k], *value = shown_value(set, run_value(group->run, key, room));
     size_t length = strlen(group->label);
     int is_name = 0;
     for (int i = 0; names[i] && !is_name; i++) is_name = strcmp(names[i], key) == 0;
@@ -246,11 +253,10 @@ void runset_group(struct runset *set, struct keys *keys, const struct key_list *
     if (i == 0 || strcmp(run->mark, run[-1].mark) != 0) set->group[set->groups++].run = run;
     set->group[set->groups - 1].count++;
   }
-  for (int g = 0; g < set->groups && by->count; g++) label_by(&set->group[g], by);
-  if (by->count) return;
-  label_groups(set, keys);
-  tell_apart(set,
-             add_text); /* differences in no key: the text, the first weights, or two texts of one name */
+  for (int g = 0; g < set->groups && by->count; g++) label_by(set, &set->group[g], by);
+  if (!by->count) label_groups(set, keys);
+  /* differences in no key: the text, the first weights, or two texts of one name */
+  if (!by->count) tell_apart(set, add_text);
   tell_apart(set, add_example);
   for (int g = 0; g < set->groups; g++) text_clean(set->group[g].label, sizeof set->group->label, "");
 }
@@ -382,7 +388,7 @@ static int same_values(const struct run *a, const struct run *b, const struct ke
 
 void runset_merge(const struct runset *set, const struct key_list *by, struct runset *out, int *of)
 {
-  *out = (struct runset){.run = set->run, .runs = set->runs};
+  *out = (struct runset){.run = set->run, .runs = set->runs, .is_bare = set->is_bare};
   out->group = memory_new((size_t)set->groups + 1, sizeof *out->group);
   for (int g = 0, k; g < set->groups; g++) {
     const struct run_group *group = &set->group[g];
@@ -390,7 +396,7 @@ void runset_merge(const struct runset *set, const struct key_list *by, struct ru
     struct run_group *merged = &out->group[of[g] = k];
     if (k == out->groups) {
       *merged = (struct run_group){.run = group->run};
-      label_by(merged, by);
+      label_by(set, merged, by);
       out->groups++;
     }
     merged->count += group->count;

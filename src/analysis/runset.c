@@ -283,6 +283,7 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   if (status)
     runset_close(set);
   else {
+    set->is_bare = (flags & RUNSET_BARE) != 0;
     runset_group(set, &keys, &by);
     list_runs(set, selection->sort || selection->last ? &order : NULL);
     if (selection->sort) order_groups(set);

@@ -30,6 +30,7 @@ struct runset {
   int groups;
   struct run **list; /* [runs] in the order that was asked for */
   int damage;        /* STATUS_FAIL where files were left out */
+  int is_bare;
 };
 
 /* Which runs, how grouped, in which order; NULL and 0 where nothing is asked. */
@@ -51,8 +52,8 @@ struct selection {
    that is not there, a key that is none (with the nearest), or a condition that leaves no run (with the values there
    are). With RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a
    warning; with RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two
-   seeds. */
-enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2 };
+   seeds. With RUNSET_BARE labels have no folders. */
+enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2, RUNSET_BARE = 4 };
 int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
 /* The status for a command to end with: STATUS_FAIL where files were left out, or a series could not be read. */

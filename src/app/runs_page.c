@@ -456,7 +456,7 @@ static struct page_series *seen_before(struct page_series *seen, int runs, const
 int runs_page_look(struct runs_page *p, struct error *error)
 {
   struct runset set;
-  int status = runset_select(&set, p->selection, 0, error);
+  int status = runset_select(&set, p->selection, p->bare ? RUNSET_BARE : 0, error);
   if (status) return status;
   struct page_series *seen = memory_new((size_t)set.runs + 1, sizeof *seen);
   for (int i = 0; i < set.runs; i++) {

@@ -328,8 +328,8 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
-/* The file whose attributes the next one gets. It is the one of that name, or the one that the lock guards if another user
-   has renamed or replaced that: a file of more rights may lie there now. Returns 0 if there is none. */
+/* The file whose attributes the next one gets. It is the one of that name, or the one that the lock guards if another
+   user has renamed or replaced that: a file of more rights may lie there now. Returns 0 if there is none. */
 static int find_former(struct stat *former, int folder, const char *name, const struct lock *held)
 {
   const struct stat *last = held ? held->guarded : NULL;

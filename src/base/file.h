@@ -82,8 +82,8 @@ struct lock *lock_take(const char *path, struct error *);
 int lock_is_held(const char *path);
 /* Release the lock and remove `path`, unless another process has taken the lock (lock_was_taken). */
 void lock_release(struct lock *, const char *remove_path_or_null);
-/* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of a
-   file that another user puts in its place. */
+/* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of
+   a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
 /* Write a text to the lock's file, for other processes. */
 void lock_write(struct lock *, const char *text);

@@ -17,6 +17,7 @@
 /* Minimal seconds between snapshots, and their maximal share of the time. */
 static const double seconds_between = 10, share_of_time = 0.01;
 #define MADE_BY "another program"
+#define STEP_MOST (1L << 53) /* readers take steps as doubles */
 
 struct maxlogit_recorder {
   struct recorder *r;
@@ -30,6 +31,17 @@ struct maxlogit_recorder {
 
 static const struct maxlogit_record_options nothing;
 
+/* HDF5 takes a part "." for the group itself. */
+static int has_dots(const char *name)
+{
+  for (;; name++) {
+    const size_t length = strcspn(name, "/");
+    if (length && length < 3 && strspn(name, ".") == length) return 1;
+    name += length;
+    if (!*name) return 0;
+  }
+}
+
 /* A name consists of letters, digits and some other characters, and has no empty part. */
 static int check_name(const char *what, const char *name, struct error *e)
 {
@@ -40,6 +52,7 @@ static int check_name(const char *what, const char *name, struct error *e)
   if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != length)
     wrong = "may have letters, digits and _ - . / alone";
   if (*name == '/' || name[length - 1] == '/' || strstr(name, "//")) wrong = "has an empty part";
+  if (has_dots(name)) wrong = "has a part '.' or '..'";
   return wrong ? error_set(e, STATUS_USAGE, "%s '%.100s' %s", what, name, wrong) : STATUS_OK;
 }
 
@@ -321,13 +334,14 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
 
 /* --- series ---------------------------------------------------------------------------------------------- */
 
+static const char *const steps[] = {"step", "spectra_step", "val_step", "probe_step"}; /* axes of rows */
+
 /* A name has one place in the file: no other series is there, below it or above it, and no axis. */
 static int check_place(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
 {
-  static const char *const taken[] = {"step", "spectra_step", "val_step", "probe_step"};
-  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-    if (!strcmp(s->name, taken[i]) || is_below(s->name, taken[i]))
-      return error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, taken[i]);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (!strcmp(s->name, steps[i]) || is_below(s->name, steps[i]))
+      return error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, steps[i]);
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
       const struct row_column *other = &r->rows.table[t].column[c];
@@ -344,8 +358,11 @@ static int check_axis(const struct recorder *r, const char *axis, long size, str
 {
   int status = check_name("axis", axis, e);
   if (status) return status;
-  if (strlen(axis) > 31 || strchr(axis, '/') || !strcmp(axis, "step"))
-    return error_set(e, STATUS_USAGE, "axis '%s': at most 31 bytes, no '/', and not 'step'", axis);
+  if (strlen(axis) > 31 || strchr(axis, '/'))
+    return error_set(e, STATUS_USAGE, "axis '%s': at most 31 bytes, and no '/'", axis);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (!strcmp(axis, steps[i]))
+      return error_set(e, STATUS_USAGE, "axis '%s': that is an axis of rows", axis);
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
       const char *name = r->rows.table[t].column[c].name;
@@ -482,7 +499,8 @@ static void go_back(struct rows *rows, int64_t step)
 static int settle(struct maxlogit_recorder *m, long step, struct error *e)
 {
   struct recorder *r = m->r;
-  if (step < 0) return error_set(e, STATUS_USAGE, "step %ld: steps count from 0", step);
+  if (step < 0 || step >= STEP_MOST)
+    return error_set(e, STATUS_USAGE, "step %ld: steps count from 0, and are below 2^53", step);
   if (!m->resumed) return STATUS_OK;
   m->resumed = 0;
   /* a kill may come between an event and the row of its step */

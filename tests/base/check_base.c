@@ -1781,8 +1781,8 @@ START_TEST(what_a_holder_writes)
 }
 END_TEST
 
-/* Another user who may write to the folder puts a file of more rights in the place of a private one: the next writing keeps
-   the rights of its own. A change by the owner counts. */
+/* Another user who may write to the folder puts a file of more rights in the place of a private one: the next writing
+   keeps the rights of its own. A change by the owner counts. */
 START_TEST(what_a_lock_guards)
 {
   static const struct {

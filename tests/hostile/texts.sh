@@ -111,6 +111,16 @@ grep -l "$dir\|jo/\|date>\|20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]" bare/data/*.js &&
 host=$(uname -n)
 [ "${#host}" -gt 3 ] && grep -lwF "$host" bare/data/*.js && fail "report --bare: the host"
 grep -q 'one\.h5' bare/data/index.js || fail "report --bare: no file names"
+mkdir sets sets/secret sets/hidden
+for folder in secret hidden; do
+  seq 2000 > "sets/$folder/text"; echo $folder >> "sets/$folder/text"
+  small_run "sets/$folder" data=bytes data.path="$dir/sets/$folder/text"
+done
+for by in '' --by=data.path --by=data; do
+  "$program" report sets ${by:+"$by"} --bare -o "bare$by" > out/bare 2>&1 || fail "report --bare $by: $(cat out/bare)"
+  grep -l 'secret/\|hidden/\|sets/' "bare$by"/data/*.js && fail "report --bare $by: a folder in the names of groups"
+done
+test "$(grep -o '"group":"[^"]*"' bare--by=data.path/data/index.js | sort -u | wc -l)" = 2 || fail "report --bare: texts of one name are one group"
 "$program" report "$dir/jo" -o notbare > out/bare 2>&1
 grep -q "$dir" notbare/data/index.js || fail "without --bare there is no folder, so the test shows nothing"
 

@@ -480,7 +480,12 @@ START_TEST(what_cannot_be_is_said)
   REFUSED(declare_one(r, "val_step", NULL, 0), "is an axis");
   REFUSED(declare_one(r, "val_loss", NULL, 0), "other rows");
   REFUSED(declare_one(r, "x", "x", 2), "two things are called 'x'");
-  REFUSED(declare_one(r, "x", "step", 2), "not 'step'");
+  static const char *const of_rows[] = {"step", "spectra_step", "val_step", "probe_step"};
+  for (int i = 0; i < 4; i++) REFUSED(declare_one(r, "x", of_rows[i], 2), "that is an axis of rows");
+  static const char *const dots[] = {".", "..", "a/./b", "./a", "a/..", "a/."};
+  for (int i = 0; i < 6; i++) REFUSED(declare_one(r, dots[i], "layer", 2), "has a part '.' or '..'");
+  REFUSED(declare_one(r, "x", ".", 2), "has a part '.' or '..'");
+  OK(declare_one(r, "a.b/...c/.d", "layer", 2));
   REFUSED(declare_one(r, "x", "a/b", 2), "no '/'");
   REFUSED(declare_one(r, "x", "12345678901234567890123456789012", 2), "at most 31 bytes");
   REFUSED(declare_one(r, "x", "place", (1 << 24) + 1), "1 to 2^24");
@@ -502,6 +507,7 @@ START_TEST(what_cannot_be_is_said)
   OK(maxlogit_record_put(r, n.loss, v, 1, &e));
   REFUSED(maxlogit_record_row(r, 3, &e), "steps grow");
   REFUSED(maxlogit_record_row(r, -1, &e), "from 0");
+  REFUSED(maxlogit_record_row(r, 1L << 53, &e), "below 2^53");
   REFUSED(maxlogit_record_event(r, 4, "a kind of far too many bytes", -1, -1, 0, &e), "kind");
   REFUSED(maxlogit_record_event(r, 4, "of 24 bytes, one too many", -1, -1, 0, &e), "kind");
   REFUSED(maxlogit_record_note(r, "", &e), "note");

@@ -290,8 +290,8 @@ class Recorder:
         if len(steps) != 1:
             raise TypeError(f"log: one step is wanted, got {len(steps)}: log(step, loss=...) or log({{...}}, step=...)")
         step = operator.index(steps[0])
-        if not 0 <= step < 1 << 63:
-            raise library.UsageError(f"step {step}: steps count from 0")
+        if not 0 <= step < 1 << 53:
+            raise library.UsageError(f"step {step}: steps count from 0, and are below 2^53")
         before_it = self.last_step
         again = self._logs and step == before_it
         if self._logs and step < before_it:
