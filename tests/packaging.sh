@@ -20,6 +20,19 @@ for library in hdf5 openblas lapack gsl jansson libmicrohttpd xxhash; do
   done
 done
 
+# with Homebrew: its names of all packages, and pkg-config searches its OpenBLAS
+mkdir "$dir/brew" "$dir/brew/bin"
+cp bootstrap "$dir/brew/"
+for tool in sh dirname rm sed tr sort tail cat nproc grep; do ln -s "$(command -v $tool)" "$dir/brew/bin/"; done
+printf '#!/bin/sh\ncase $1 in --prefix) echo /opt/homebrew ;; *) echo "$* $PKG_CONFIG_PATH" >>"%s/brew/log" ;; esac\n' "$dir" >"$dir/brew/bin/brew"
+printf '#!/bin/sh\nexit 0\n' >"$dir/brew/bin/cc"
+cp "$dir/brew/bin/cc" "$dir/brew/bin/make"
+cp "$dir/brew/bin/cc" "$dir/brew/bin/c++"
+chmod +x "$dir"/brew/bin/*
+env -i PATH="$dir/brew/bin" "$dir/brew/bin/sh" "$dir/brew/bootstrap" deps 2>"$dir/err" && fail "bootstrap finds what stubs have not installed"
+grep -qx 'install -q autoconf automake check gnuplot gsl hdf5 jansson jq libmicrohttpd numpy openblas pkgconf xxhash /opt/homebrew/opt/openblas/lib/pkgconfig' "$dir/brew/log" ||
+  fail "bootstrap with Homebrew: $(cat "$dir/brew/log" "$dir/err")"
+
 python3 -c 'import ast; ast.parse(open("packaging/spack/package.py").read())' || fail "packaging/spack/package.py"
 if python3 -c 'import yaml' 2>/dev/null; then
   python3 -c 'import yaml; assert yaml.safe_load(open("packaging/conda/recipe.yaml"))["package"]["name"] == "maxlogit"' ||
