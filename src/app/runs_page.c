@@ -10,6 +10,7 @@
 #include "app/summary.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "storage/layout.h"
@@ -681,6 +682,13 @@ static const struct fixed {
 
 /* The page that trains is there only where it was built. */
 static int is_there(const struct fixed *f) { return strcmp(f->name, "play.html") || share_has(f->name); }
+
+int runs_page_may_replace(const char *folder, struct error *error)
+{
+  const char *names[sizeof fixed / sizeof *fixed];
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) names[i] = fixed[i].name;
+  return page_may_replace(folder, names, error);
+}
 
 /* "data/12.max.js" */
 static int read_name(const struct runs_page *p, const char *name, int *series, enum part *part)

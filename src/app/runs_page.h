@@ -27,6 +27,8 @@ int runs_page_file(struct runs_page *, const char *name, const char *runs, const
                    size_t *length, const char **type, struct error *);
 /* Make all that can be asked for, each run read once. */
 void runs_page_all(struct runs_page *);
+/* See page_may_replace. */
+int runs_page_may_replace(const char *folder, struct error *);
 /* All names, one after the other. */
 int runs_page_names(struct runs_page *, int (*each)(void *, const char *name), void *);
 int runs_page_runs(const struct runs_page *);

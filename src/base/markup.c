@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 static void add_escaped(struct buffer *b, const char *text)
@@ -103,4 +105,24 @@ void cell_add(struct buffer *b, const char *text, char separator)
   for (const char *c = clean; *c; c++) buffer_add(b, quoted && *c == '"' ? "\"\"" : "%c", *c);
   if (quoted) buffer_add(b, "\"");
   memory_free(clean);
+}
+
+/* --- pages ----------------------------------------------------------------------------------------------- */
+
+int page_may_replace(const char *folder, const char *const *names, struct error *e)
+{
+  char path[4200], *text = NULL;
+  size_t length;
+  struct error ignored = {0};
+  snprintf(path, sizeof path, "%s/index.html", folder);
+  const int is_ours = !file_read(path, &text, &length, &ignored) && strstr(text, "<title>maxlogit");
+  memory_free(text);
+  for (const char *const *name = names; *name && !is_ours; name++) {
+    snprintf(path, sizeof path, "%s/%s", folder, *name);
+    if (!access(path, F_OK))
+      return error_set(e, STATUS_USAGE,
+                       "%s exists, and %s/index.html is not a page of maxlogit: write into another folder",
+                       path, folder);
+  }
+  return STATUS_OK;
 }

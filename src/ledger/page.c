@@ -491,6 +491,7 @@ int page_write(const struct ledger *l, const struct other_ledger *beside, const 
   if (!status) add_provenance(&s);
   markup_add(&s.b, "</div></body></html>\n");
   buffer_add(&path, "%s/index.html", folder);
+  if (!status) status = page_may_replace(folder, (const char *const[]){"index.html", NULL}, error);
   if (!status) status = file_make_folders(path.text, error);
   if (!status) status = file_write(path.text, s.b.text, s.b.length, error);
   memory_free(s.b.text);

@@ -51,7 +51,8 @@ static int report(void *request, struct error *e)
   struct runs_page *page =
     runs_page_new(selected_runs_open(&r->chosen), r->bare ? RUNS_PAGE_BARE : RUNS_PAGE_WHOLE);
   struct report_writing w = {page, r->output, e};
-  int status = runs_page_look(page, e);
+  int status = runs_page_may_replace(r->output, e);
+  if (!status) status = runs_page_look(page, e);
   if (!status) runs_page_all(page);
   if (!status) status = runs_page_names(page, write_file, &w);
   if (!status) {
