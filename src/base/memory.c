@@ -53,9 +53,27 @@ void *memory_new(size_t count, size_t size)
   return mapped ? mapped : memset(memory, 0, bytes);
 }
 
+/* Bytes of a block, at least those that were asked for. */
+static size_t bytes_of(void *memory)
+{
+  const size_t mapped = pages_mapped(memory);
+  return mapped ? mapped : malloc_usable_size(memory);
+}
+
+/* A block that grows by little gets room for half as much again, so that a list which grows by one is copied seldom. Not
+   under sanitizers: they must detect the next byte's use. */
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size)
 {
-  void *memory = memory_new(new_count, size);
+  const size_t room = MEMORY_MAPS && old ? bytes_of(old) : 0;
+  size_t bytes;
+  if (__builtin_mul_overflow(new_count, size, &bytes)) out_of_memory(new_count, size);
+  if (bytes <= room && new_count > old_count) {
+    if (call_fails()) out_of_memory(new_count, size);
+    memset((char *)old + old_count * size, 0, (new_count - old_count) * size);
+    return old;
+  }
+  const int is_little = bytes > room && bytes < room + room / 2;
+  void *memory = is_little ? memory_new(room + room / 2, 1) : memory_new(new_count, size);
   if (old) memcpy(memory, old, (old_count < new_count ? old_count : new_count) * size);
   memory_free(old);
   return memory;
@@ -83,9 +101,8 @@ char *memory_text(const char *text)
 void memory_free(void *memory)
 {
   if (!memory) return;
-  const size_t mapped = pages_mapped(memory);
-  atomic_fetch_sub(&held, mapped ? mapped : malloc_usable_size(memory));
-  if (mapped)
+  atomic_fetch_sub(&held, bytes_of(memory));
+  if (pages_mapped(memory))
     pages_unmap(memory);
   else
     free(memory);

@@ -1326,6 +1326,17 @@ START_TEST(memory_is_counted)
   ck_assert_uint_lt(memory_held() - held, 4300);
   memory_free(copy);
   memory_free(grown);
+  int *list = NULL, moves = 0; /* one by one, seldom copied, also where large blocks are mapped */
+  for (int i = 0; i < 3000000; i++) {
+    int *longer = memory_grow(list, (size_t)i, (size_t)i + 1, sizeof *list);
+    moves += longer != list;
+    list = longer;
+    ck_assert(!list[i] && (!i || list[i - 1] == i));
+    list[i] = i + 1;
+    if (!MEMORY_MAPS && i > 1000) i = 3000000; /* each is a copy there */
+  }
+  ck_assert(!MEMORY_MAPS || moves < 60);
+  memory_free(list);
   if (MEMORY_MAPS) {
     char *large = memory_new(mapped - 63, 1), *other = memory_new((2 << 20) - 1, 1); /* whole lines of 64 */
     ck_assert_uint_eq(memory_held() - held, mapped + (2 << 20));
