@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -50,6 +51,20 @@ void rerun_path(char out[4096], const char *path, const char *output)
   if (output) snprintf(out, 4096, "%s", output);
 }
 
+/* Remove the recording that an earlier rerun of this run left; --output makes none of that name. Another file stays. */
+static int remove_left(const char *record_path, const char *id, struct error *e)
+{
+  struct run_file *r = NULL;
+  struct error ignored = {0};
+  if (access(record_path, F_OK)) return STATUS_OK;
+  const int is_left = !run_open(&r, record_path, &ignored) && !strcmp(run_id(r), id);
+  if (r) run_close(r);
+  if (!is_left)
+    return error_set(e, STATUS_USAGE, "%s exists, and is not of a rerun of this run: rename or remove it",
+                     record_path);
+  return file_remove(record_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", record_path) : STATUS_OK;
+}
+
 int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
                const char *const *changes, int count, long from, struct error *e)
 {
@@ -70,9 +85,8 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   }
   if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
   if (!status) status = check_cut(path, e);
-  if (!status && !dist_ranks(0)->rank && file_remove(record_path))
-    status = error_set(e, STATUS_FAIL, "cannot remove %s", record_path);
   if (!status) status = config_finish(c, e);
+  if (!status && !dist_ranks(0)->rank) status = remove_left(record_path, id, e);
   if (!status)
     status = from < 0 ? trainer_init_into(out, c, record_path, e)
                       : trainer_repeat(out, c, path, record_path, from, e);

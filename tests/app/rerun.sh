@@ -22,6 +22,13 @@ refused 2 'the run keeps its file' record.path="$dir/x.h5"
 refused 2 "did you mean 'record.probe_every'" record.probe_evry=1
 refused 1 'attn/entropy: the row of step 1 was recorded the first time' record.every=2
 grep -q 'run.h5 is kept as it was' "$dir/err" || fail "it is not said what is where: $(cat "$dir/err")"
+test -e "$dir/run.rerun.h5" || fail "a rerun that differs has left nothing"
+refused 2 'b.rerun.h5, as it does what a stopped one left: give another name' -o "$dir/b.rerun.h5"
+cp "$dir/run.rerun.h5" "$dir/left.h5"
+echo mine > "$dir/run.rerun.h5"
+refused 2 'run.rerun.h5 exists, and is not of a rerun of this run' record.probe_every=10
+test "$(cat "$dir/run.rerun.h5")" = mine || fail "rerun has replaced a file that is not its own"
+mv "$dir/left.h5" "$dir/run.rerun.h5"
 "$program" rerun "$dir/nothing.h5" 2> /dev/null; test $? -eq 2 || fail "rerun of nothing"
 
 # the first time's limit of time is not this one's; a run that diverged and failed by it is the same again, too

@@ -59,6 +59,11 @@ static int rerun(void *request, struct error *e)
   if (has_files && a->output && !access(a->output, F_OK))
     return error_set(e, STATUS_USAGE, "%s exists", a->output);
   rerun_path(again, path, a->output);
+  const char *end = a->output ? strstr(a->output, ".rerun.h5") : NULL;
+  if (end && !end[strlen(".rerun.h5")])
+    return error_set(
+      e, STATUS_USAGE,
+      "--output: a rerun may replace %s, as it does what a stopped one left: give another name", a->output);
   run_sibling(lock_path, path, ".lock");
   int status = trainer_config_of(path, &c, NULL, e); /* no run file: said before anything is made beside it */
   if (status) return status;
