@@ -60,8 +60,8 @@ static size_t bytes_of(void *memory)
   return mapped ? mapped : malloc_usable_size(memory);
 }
 
-/* A block that grows by little gets room for half as much again, so that a list which grows by one is copied seldom. Not
-   under sanitizers: they must detect the next byte's use. */
+/* A block that grows by little gets room for half as much again, so that a list which grows by one is copied seldom.
+   Not under sanitizers: they must detect the next byte's use. */
 void *memory_grow(void *old, size_t old_count, size_t new_count, size_t size)
 {
   const size_t room = MEMORY_MAPS && old ? bytes_of(old) : 0;
