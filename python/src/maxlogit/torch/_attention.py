@@ -38,6 +38,8 @@ def _is_exporting() -> bool:
     return bool(torch.compiler._is_compiling_flag if flag is None else flag)
 
 
+_modes: Any = torch.overrides  # its stack of modes, whose functions are private
+
 # Under a mode their compiler cannot read methods of tensors that are written in Python (unflatten, split, norm): around
 # compiled code there is none, and a function that was imported by its name before is not found in it.
 _TRACES_NO_MODE = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 10)
@@ -390,8 +392,20 @@ def _start(owner: Any, attention: Attention) -> None:
 def _end(owner: Any) -> None:
     if threads.own.mode is not None and threads.own.owner is owner:
         mode, threads.own.mode, threads.own.owner, threads.own.frame = threads.own.mode, None, None, None
-        mode.__exit__(None, None, None)
+        _remove_mode(mode)
         mode.finish()
+
+
+def _remove_mode(mode: Observer) -> None:
+    """Take the mode of a pass from PyTorch's stack, where other modes may be above it after Ctrl-C. A `with` around that pass
+    has then removed this mode as the top one, and its own mode remains: the last one of those that were below."""
+    stack = _modes._get_current_function_mode_stack()
+    left = next((m for m in (mode, *reversed(mode.below)) if any(m is other for other in stack)), None)
+    above: list[Any] = []
+    while left is not None and (top := _modes._pop_mode()) is not left:
+        above.append(top)
+    for other in reversed(above):
+        _modes._push_mode(other)
 
 
 def _is_interrupted() -> bool:
@@ -470,6 +484,7 @@ class Observer(TorchFunctionMode):
     def __init__(self, attention: Attention) -> None:
         super().__init__()
         self.attention = attention
+        self.below = _modes._get_current_function_mode_stack()
         self.checks = attention.passes_to_check > 0 and bool(attention.asking())
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
