@@ -120,11 +120,16 @@ class Attention:
                     f"{name or type(module).__name__} is watched as a part of another model: close that one first"
                 )
             modules.setdefault(name, module)  # a wrapper before the module in it
-        for name, module in modules.items():
-            self.paths[name] = weakref.ref(module)
-            self._hook(module, name)
-        self._diverted = _divert_all(model)
+        self._diverted: list[Any] = []
         weakref.finalize(self, _forget, self._places, self._diverted)
+        try:
+            for name, module in modules.items():
+                self.paths[name] = weakref.ref(module)
+                self._hook(module, name)
+            _divert_all(model, self._diverted)
+        except BaseException:
+            self._remove()
+            raise
 
     def _hook(self, module: nn.Module, name: str) -> None:
         # Compiled code gets the place as a tensor, so that it does not depend on its value: blocks share one graph.
@@ -156,8 +161,10 @@ class Attention:
         if reader not in self.readers:
             return
         self.readers.remove(reader)
-        if self.readers:
-            return
+        if not self.readers:
+            self._remove()
+
+    def _remove(self) -> None:
         for path in self.paths.values():
             module = path()
             if module is not None:
@@ -288,8 +295,8 @@ _of_model: weakref.WeakKeyDictionary[nn.Module, Attention] = weakref.WeakKeyDict
 _inside: weakref.WeakKeyDictionary[nn.Module, weakref.ref[Attention]] = weakref.WeakKeyDictionary()
 
 
-def attention_of(model: nn.Module) -> Attention:
-    """One for all who ask about a model; compile, DDP and FSDP wrap it, and do not change it."""
+def attention_of(model: nn.Module, reader: Optional[Reader] = None) -> Attention:
+    """One for all who ask about a model, with one more reader; compile, DDP and FSDP wrap it, and do not change it."""
     outer = model
     while True:
         inner = getattr(model, "_orig_mod", model)
@@ -299,8 +306,16 @@ def attention_of(model: nn.Module) -> Attention:
         model = inner
     if model not in _of_model:
         _of_model[model] = Attention(model)
-    _of_model[model].wrap(outer)
-    return _of_model[model]
+    attention = _of_model[model]
+    if reader is not None:
+        attention.readers.append(reader)
+    try:
+        attention.wrap(outer)
+    except BaseException:
+        if reader is not None:
+            attention.release(reader)
+        raise
+    return attention
 
 
 # --- what is running ----------------------------------------------------------------------------------------
@@ -1021,11 +1036,11 @@ def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: 
         original.__kwdefaults__ = function.__kwdefaults__
         own = f"_maxlogit_{id(function)}"
         kept = function.__defaults__, function.__kwdefaults__, function.__dict__.get("__signature__")
-        signature = inspect.signature(function)
-        function.__globals__[own] = wrap(original)
+        signature, wrapped = inspect.signature(function), wrap(original)
         made: dict[str, Any] = {}
-        exec(f"def {function.__name__}(*args, **kwargs): return {own}(*args, **kwargs)", made)
-        function.__code__ = made[function.__name__].__code__
+        exec(f"def diverted(*args, **kwargs): return {own}(*args, **kwargs)", made)  # a lambda's name is no name of Python
+        function.__globals__[own] = wrapped
+        function.__code__ = made["diverted"].__code__.replace(co_name=code.co_name)
         function.__defaults__ = function.__kwdefaults__ = None
         function.__signature__ = signature
 
@@ -1076,29 +1091,33 @@ def _python_modules(model: nn.Module) -> Iterator[Any]:
                     yield sys.modules[kind.__module__]
 
 
-def _divert_all(model: nn.Module) -> list[Any]:
+def _divert_all(model: nn.Module, keys: list[Any]) -> None:
+    """Add to the keys one by one: those of a failure's beginning are given back, too."""
+
+    def divert(*given: Any) -> None:
+        key = _divert(*given)
+        if key is not None:
+            keys.append(key)
+
     torch.overrides.get_overridable_functions()  # PyTorch makes this list once: with its own functions
-    keys = [
-        _divert(F.scaled_dot_product_attention, _wrap_sdpa, F, "scaled_dot_product_attention"),
-        _divert(F.multi_head_attention_forward, _multihead),
-        _divert(_flex().flex_attention, _wrap_flex, _flex(), "flex_attention"),
-    ]
+    divert(F.scaled_dot_product_attention, _wrap_sdpa, F, "scaled_dot_product_attention")
+    divert(F.multi_head_attention_forward, _multihead)
+    divert(_flex().flex_attention, _wrap_flex, _flex(), "flex_attention")
     for owner in (
         sys.modules[n] for n in ("flash_attn", "flash_attn.flash_attn_interface", "flash_attn_interface") if n in sys.modules
     ):
         for name in _FLASH:
             if callable(getattr(owner, name, None)):
-                keys.append(_divert(getattr(owner, name), _wrap_flash, owner, name))
+                divert(getattr(owner, name), _wrap_flash, owner, name)
     for owner in _python_modules(model):
         for name, value in list(vars(owner).items()):
             if name == "eager_attention_forward" and callable(value):
-                keys.append(_divert(value, functools.partial(_wrap_interface, name="eager"), owner, name))
+                divert(value, functools.partial(_wrap_interface, name="eager"), owner, name)
             elif callable(value) and getattr(value, "_torchdynamo_orig_callable", None) is _flex().flex_attention:
-                keys.append(_divert(value, _wrap_flex, owner, name))  # flex_attention = torch.compile(flex_attention)
+                divert(value, _wrap_flex, owner, name)  # flex_attention = torch.compile(flex_attention)
     interface = getattr(sys.modules.get("transformers.modeling_utils"), "ALL_ATTENTION_FUNCTIONS", None)
     for known in (getattr(interface, kind, {}) for kind in ("_global_mapping", "_local_mapping")):
         for name, value in list(known.items()):
             if "paged" not in name:
-                keys.append(_divert(value, functools.partial(_wrap_interface, name=name), known, name))
+                divert(value, functools.partial(_wrap_interface, name=name), known, name)
     _give_back()
-    return [key for key in keys if key is not None]

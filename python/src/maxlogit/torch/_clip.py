@@ -120,15 +120,7 @@ class QKClip:
         self.optimizer = optimizer
         self._on_unknown, self._on_ineffective = on_unknown, on_ineffective
         self._model = model  # the rest has weak references alone
-        self._attention = attention_of(model)
         self._reader = Reader(absolute=maximum == "absolute", bias=False)
-        self._attention.readers.append(self._reader)
-        older = self._attention.clip() if self._attention.clip is not None else None
-        if older is not None:
-            warnings.warn("maxlogit: this model has a QKClip already; the new one takes its place", stacklevel=2)
-            older.close()
-            older._replaced = True
-        self._attention.clip = weakref.ref(self)
         self._rows = Rows(group)
         # what is known of each row of heads: a Source, FROZEN, or the reason why it is refused
         self._states: dict[str, Union[Source, str]] = {}
@@ -145,9 +137,21 @@ class QKClip:
         self.gamma: Optional[Floats] = None
         self.max_logit: Optional[Floats] = None
         """Of the last step, [layer, head]: the factor of the logits, and their maxima before it."""
+        self._attention = attention_of(model, self._reader)
+        older = self._attention.clip() if self._attention.clip is not None else None
+        try:
+            if older is not None:
+                warnings.warn("maxlogit: this model has a QKClip already; the new one takes its place", stacklevel=2)
+            if recorder is not None:
+                recorder.add_source(self._log)
+        except BaseException:
+            self._attention.release(self._reader)
+            raise
+        if older is not None:
+            older.close()
+            older._replaced = True
+        self._attention.clip = weakref.ref(self)
         self._attention.prober = self._probe
-        if recorder is not None:
-            recorder.add_source(self._log)
 
     def _set_rule(self, settings: dict[str, Any]) -> None:
         tau, alpha = settings["tau"], settings["alpha"]
