@@ -1174,6 +1174,71 @@ class Lasting(unittest.TestCase):
                 clip, logits = self.train(optimizer, False, on_ineffective="warn")
             self.assertEqual(len(clip.refused), 1)
 
+    def test_moments_that_cannot_be_scaled(self):
+        """As low-rank optimizers project them, as 8-bit optimizers pack them: they stay as they are, with one warning."""
+
+        class Narrow(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func is torch.Tensor.mul_:
+                    raise NotImplementedError("no products in place")
+                return super().__torch_function__(func, types, args, kwargs)
+
+        others = (
+            lambda p: torch.ones(4, p.shape[1]),
+            lambda p: torch.full_like(p, 7, dtype=torch.int8),
+            lambda p: torch.ones_like(p).as_subclass(Narrow),
+            lambda p: 1.0,
+        )
+        for other in others:
+            model, x = made(Base)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
+            clip = mt.QKClip(model, tau=0.5, optimizer=[optimizer, optimizer])
+            model(x).sum().backward()
+            optimizer.step()
+            kept, before = {}, {}
+            for name in ("q_proj", "k_proj"):
+                weight, bias = (getattr(model, name)._parameters[own] for own in ("weight", "bias"))
+                kept[weight] = optimizer.state[weight]["exp_avg"] = other(weight)
+                before[bias] = optimizer.state[bias]["exp_avg"].clone()
+            s = model.logits(x)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    clip._reader.take()
+                    model(x)
+                    clip.step()
+                    clip.tau /= 2
+            self.assertEqual(sum("first moment of q_proj.weight" in str(w.message) for w in said), 1, said)
+            self.assertEqual(len(said), 1)
+            torch.testing.assert_close(model.logits(x), s.clamp(max=0.25), rtol=2e-5, atol=1e-5)
+            for weight, moment in kept.items():
+                if isinstance(moment, torch.Tensor):
+                    torch.testing.assert_close(moment.clone(), other(weight).clone(), rtol=0, atol=0)
+            factor = torch.from_numpy((0.25 / s.clamp(min=0.25)).sqrt().numpy()).repeat_interleave(SIZE)
+            for bias, moment in before.items():
+                now = optimizer.state[bias]["exp_avg"]
+                torch.testing.assert_close(now, moment * factor.float(), rtol=1e-5, atol=1e-7)
+
+    def test_a_step_that_fails_changes_nothing(self):
+        """The keys' weight cannot be written to. Neither the queries nor any moment shrinks before that is noticed."""
+        model, x = made(Base)
+        model.k_proj.weight = nn.Parameter(torch.randn(1, WIDTH).expand(HEADS * SIZE, WIDTH))
+        optimizer = torch.optim.AdamW(list(model.q_proj.parameters()), lr=0.0)
+        clip = mt.QKClip(model, tau=1e-3, maximum="absolute", optimizer=optimizer)
+        model(x).sum().backward()
+        optimizer.step()
+        before, moments = values(model), copy.deepcopy(optimizer.state_dict())
+        for _ in range(2):
+            with self.assertRaisesRegex(RuntimeError, "k_proj.weight cannot be scaled, and nothing has changed"):
+                clip.step()
+            model(x)
+        for key, value in model.state_dict().items():
+            torch.testing.assert_close(value, before[key], rtol=0, atol=0)
+        for key, state in optimizer.state_dict()["state"].items():
+            torch.testing.assert_close(state["exp_avg"], moments["state"][key]["exp_avg"], rtol=0, atol=0)
+        self.assertEqual((clip.steps, clip.clips, clip.gamma), (0, 0, None))
+
     def test_a_sample_is_kept(self):
         """The effect check keeps little memory, however large the weights are."""
 

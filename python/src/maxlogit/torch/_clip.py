@@ -316,7 +316,7 @@ class QKClip:
             return 0
         one = {name: s[1] if self._reader.absolute else s for name, s in found.items()}
         self.max_logit = self._rows.reduce(one)
-        self.gamma = np.full(self.max_logit.shape, MISSING, np.float32)
+        all_gamma = np.full(self.max_logit.shape, MISSING, np.float32)
         self._check_effect()
         factors: dict[tuple[str, int], dict[int, float]] = {}
         shrinks: list[str] = []
@@ -327,14 +327,15 @@ class QKClip:
         for i, row in enumerate(order):
             own = self._rows.heads[row]
             if row in due and not any(other in late for other in sharing[row]):
-                self.gamma[i, :own] = gamma = self._factors(*due[row], factors)
+                all_gamma[i, :own] = gamma = self._factors(*due[row], factors)
                 if (gamma < 1).any():
                     shrinks.append(row)
             else:
-                self.gamma[i, :own] = 1
+                all_gamma[i, :own] = 1
         for row in late:
             del self._states[row]
-        self._apply(factors, shrinks)
+        self._apply(factors, shrinks, all_gamma)
+        self.gamma = all_gamma
         if self._unlogged is None:
             self._unlogged = list(order), self.gamma
         else:
@@ -382,14 +383,15 @@ class QKClip:
                         factors.setdefault((part.path, part.dim), {}).update(dict.fromkeys(part.rows, factor))
         return gamma
 
-    def _apply(self, factors: dict[tuple[str, int], dict[int, float]], shrinks: list[str]) -> None:
+    def _apply(self, factors: dict[tuple[str, int], dict[int, float]], shrinks: list[str], gamma: Floats) -> None:
+        """All of it or nothing: whatever can fail does so before the first tensor is scaled."""
         parameters = self._parameters() if factors else {}
         sources = self._sharing[0]
         owners: dict[str, list[str]] = {}  # of each parameter
         for row in shrinks:
             for path in sources[row].parameters:
                 owners.setdefault(path, []).append(row)
-        clipped: dict[str, list[_Clipped]] = {}
+        ready: list[tuple[str, int, nn.Parameter, list[Tensor], Floats, Tensor]] = []
         for (path, dim), of_rows in factors.items():
             if path not in parameters:
                 continue  # of another pipeline stage
@@ -398,9 +400,12 @@ class QKClip:
             assert parameter is not None
             each = np.ones(parameter.shape[dim], np.float32)
             each[list(of_rows)] = list(of_rows.values())
-            before = _sample(parameter, dim)
-            for tensor in (*self._masters(parameter), *self._moments(parameter), parameter):
+            ready.append((path, dim, parameter, self._scaled(path, parameter, dim), each, _sample(parameter, dim)))
+        for _, dim, _, tensors, each, _ in ready:
+            for tensor in tensors:
                 scale_rows(tensor, dim, each)
+        clipped: dict[str, list[_Clipped]] = {}
+        for path, dim, parameter, _, _, before in ready:
             if parameter.dim() > 1:
                 after = _sample(parameter, dim)
                 rows = (before != after).any(1).nonzero()[:, 0]
@@ -408,10 +413,36 @@ class QKClip:
                 record = _Clipped(path, dim, rows, before[rows], after[rows])
                 for row in owners.get(path, ()):
                     clipped.setdefault(row, []).append(record)
-        assert self.max_logit is not None and self.gamma is not None
+        assert self.max_logit is not None
         for row in shrinks:
             i = self._rows.order.index(row)
-            self._pending[row] = self.max_logit[i].copy(), self.gamma[i].copy(), clipped.get(row, [])
+            self._pending[row] = self.max_logit[i].copy(), gamma[i].copy(), clipped.get(row, [])
+
+    def _scaled(self, path: str, parameter: nn.Parameter, dim: int) -> list[Tensor]:
+        """The tensors that a clip of a parameter scales, each once, tried with factors of one, which change nothing."""
+        ones = np.ones(parameter.shape[dim], np.float32)
+        weights = [*self._masters(parameter), parameter]
+        found: dict[int, Tensor] = {}
+        for tensor in (*weights, *(moment for weight in weights for moment in self._moments(weight))):
+            try:
+                if tensor.shape != parameter.shape or not tensor.is_floating_point():
+                    raise ValueError(f"{tensor.dtype} {list(tensor.shape)}, the weight is {list(parameter.shape)}")
+                # two rows show whether a plain tensor can be written to; a tensor of another kind may have no slices
+                few = tensor.narrow(dim, 0, min(2, len(ones))) if type(tensor) in (Tensor, nn.Parameter) else tensor
+                scale_rows(few, dim, ones[: few.shape[dim]])
+                found[id(tensor)] = tensor
+            except Exception as problem:
+                if any(tensor is weight for weight in weights):
+                    text = f"QKClip.step: {path} cannot be scaled, and nothing has changed: {problem}"
+                    raise RuntimeError(text) from problem
+                if "first moments" not in self._said:
+                    self._said.add("first moments")
+                    warnings.warn(
+                        f"QKClip: the first moment of {path}, and any other like it, stays as it is, because it cannot be "
+                        f"scaled by rows as the weight is: {problem}",
+                        stacklevel=4,
+                    )
+        return list(found.values())
 
     @property
     def _optimizers(self) -> list[Any]:
@@ -438,7 +469,7 @@ class QKClip:
         found = []
         for x in candidates:
             if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter):
-                found += [x, *self._moments(x)]
+                found.append(x)
         return found
 
     # --- whether it lasts ---------------------------------------------------------------------------------
