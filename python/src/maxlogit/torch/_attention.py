@@ -104,7 +104,7 @@ class Attention:
         self.shape: dict[str, tuple[int, int, int]] = {}  # heads, heads of keys, size, as they entered, of all ranks
         self.only_eval = False  # attention was seen in eval mode, and never in training
         self.compiled = False  # some was seen from inside compiled code
-        self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]] = None
+        self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]] = None
         self.clip: Any = None  # a weak reference to the one that clips this model
         self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
@@ -445,17 +445,18 @@ def _is_again() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if torch.compiler.is_compiling():
-        return
+        return None
     inner = _inside.get(module)
     attention = None if inner is None else inner()
     _end_interrupted(module, is_root=True)
     if attention is None or threads.own.mode is not None or _is_again():
-        return
-    _maybe_probe(attention, attention.model, args, kwargs)
+        return None
+    given = _maybe_probe(attention, attention.model, args, kwargs)
     if not (_TRACES_NO_MODE and hasattr(module, "_orig_mod")):
         _start(module, attention)
+    return given
 
 
 def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -463,25 +464,29 @@ def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         _end(module)
 
 
-def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns other arguments for the pass, or None."""
     if attention.prober is not None and attention.model.training and not torch.is_inference_mode_enabled():
-        attention.prober(module, args, kwargs)
+        return attention.prober(module, args, kwargs)
+    return None
 
 
-def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if _is_exporting():
-        return
+        return None
+    given = None
     place: Any = module._maxlogit_place
     if not torch.compiler.is_compiling():
         _end_interrupted(module, is_root=threads.own.mode is not None and not _owner(place)[1])
     if threads.own.at is None and threads.own.mode is None and not torch.compiler.is_compiling():
         attention = _owner(place)[0]
         if attention is None or _is_again():  # a copy has no attention of its own
-            return
-        _maybe_probe(attention, module, args, kwargs)
+            return None
+        given = _maybe_probe(attention, module, args, kwargs)
         _start(module, attention)
     threads.own.told = None
     threads.own.at = Running(place, threads.own.at, 0)
+    return given
 
 
 def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:

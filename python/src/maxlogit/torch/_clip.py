@@ -204,12 +204,13 @@ class QKClip:
         function that is compiled, ``step`` cannot do it itself."""
         self._probe(self._attention.model, args, kwargs, all_anew=True)
 
-    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> None:
-        """Before a forward pass of training, as long as something is not known."""
+    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> Any:
+        """Before a forward pass of training, as long as something is not known. Returns that pass's arguments, or None."""
         rows = [row for row in self._attention.shape if row not in self._states]
         if (self._states and not rows and not all_anew) or _ALL in self._states:
-            return
-        probe, self._problem = _probe.run(self._attention, module, args, kwargs)
+            return None
+        own, theirs = _probe.for_two(args, kwargs)
+        probe, self._problem = _probe.run(self._attention, module, *own)
         for row in (*probe.sources, *probe.reasons, *probe.frozen):
             self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
         if self._problem:  # whatever was found before it: a later use of the same weights was not
@@ -218,6 +219,7 @@ class QKClip:
             self._states = dict.fromkeys(rows, reason) or {_ALL: self._problem}
         elif not self._states and not probe.not_finite:
             self._states[_ALL] = self._problem = NOT_FOUND
+        return theirs
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
         """Parameters by their path, as a probe names them."""
