@@ -2,10 +2,15 @@
 written. S is the softmax's input without what is added to it, in double, from the queries and keys that enter."""
 
 import copy
+import dataclasses
 import math
 import pickle
+import random
 import unittest
 import warnings
+from typing import NamedTuple
+
+import numpy as np
 
 try:
     import torch
@@ -1009,6 +1014,82 @@ class Shapes(unittest.TestCase):
         for a, b in zip(*found):
             torch.testing.assert_close(a, b, rtol=0, atol=0)
 
+    def test_the_batch_is_as_before(self):
+        """What finds the parameters leaves the arguments alone, which this model writes into."""
+
+        class Pair(NamedTuple):
+            one: object
+            two: object
+
+        @dataclasses.dataclass(frozen=True)
+        class Fields:
+            x: object
+            note: object
+
+        class Writes(Base):
+            def forward(self, x, *others, lines, pairs, array, noise, dice, soft, weight, module):
+                assert others[0] is x and pairs["a"].one is pairs["b"][0] and lines[0] is lines
+                assert weight is self.q_proj.weight and module is self and x.note == "kept"
+                x += 1
+                soft += 0.5
+                pairs["a"].one.mul_(2)
+                others[1].x[0].add_(3)
+                others[2].mul_(2)
+                lines.append(next(others[3]))
+                lines.append(next(others[3]).mul_(2))
+                array += 1
+                y = torch.rand((), generator=noise) + dice.random() + dice.random() * float(array.sum())
+                pairs["new"] = pairs.pop("b")
+                more = sum(p.sum() for p in (pairs["a"].one, *lines[1:], *others[1].x, others[2]))
+                return super().forward(x + soft + more / 50) + y / 50
+
+        found = []
+        for clips in (False, True):
+            model, x = made(Writes)
+            clip = mt.QKClip(model, tau=1e6) if clips else None
+            x.note, t = "kept", torch.ones(2, 3)
+            lines, pairs = [], {"a": Pair(t, 1), "b": (t, len)}
+            lines.append(lines)
+            fields, turned = Fields([torch.ones(3)], "a text"), torch.arange(12.0).view(3, 4).t()
+            steps, array = (torch.full((2,), float(i)) for i in range(9)), np.ones(3)
+            noise = torch.Generator().manual_seed(1)
+            w, dice = nn.Parameter(torch.ones(WIDTH)), random.Random(1)
+            given = {"lines": lines, "pairs": pairs, "array": array, "noise": noise, "dice": dice}
+            y = model(x, x, fields, turned, steps, soft=2 * w, weight=model.q_proj.weight, module=model, **given)
+            y.sum().backward()
+            self.assertEqual((list(pairs), len(lines), pairs["a"].one is t), (["a", "new"], 3, True))
+            kept = (x, t, *lines[1:], *fields.x, turned, next(steps), torch.from_numpy(array))
+            drawn = noise.get_state(), torch.tensor(dice.random())
+            found.append([y.detach(), w.grad, model.q_proj.weight.grad, *kept, *drawn])
+            self.assertTrue(clip is None or (clip.step() == 0 and set(clip._states) == {""}))
+        for i, (a, b) in enumerate(zip(*found)):
+            torch.testing.assert_close(a, b, rtol=0, atol=0, msg=lambda text, i=i: f"{i}: {text}")
+
+    def test_an_iterator_is_read_once(self):
+        class Reads(Base):
+            def forward(self, parts):
+                return super().forward(next(parts))
+
+        for compiled in (False, True):
+            model, x = made(Reads)
+            run = torch.compile(model, backend="eager") if compiled else model
+            clip, parts = mt.QKClip(run, tau=1e-3, maximum="absolute"), iter([x, 2 * x])
+            run(parts)
+            self.assertEqual(clip.step(), HEADS)
+            self.assertTrue(torch.equal(next(parts), 2 * x))
+
+    def test_a_batch_takes_no_more_memory_than_it_has(self):
+        """An expanded mask stays expanded, and of a long text only the part that is read is copied."""
+        from maxlogit.torch import _probe
+
+        text = torch.arange(1000)
+        mask, part = torch.ones(1, 1, 5, 5).expand(64, 8, 5, 5), text[10:20]
+        new_mask, new_part = _probe.copies((mask, part), {})
+        torch.testing.assert_close(new_mask, mask, rtol=0, atol=0)
+        torch.testing.assert_close(new_part, part, rtol=0, atol=0)
+        self.assertEqual((new_mask.untyped_storage().nbytes(), new_part.untyped_storage().nbytes()), (25 * 4, 10 * 8))
+        self.assertNotIn(new_part.data_ptr(), (part.data_ptr(), text.data_ptr()))
+
     def test_inside_compiled_code(self):
         for how in ("whole", "in place", "a block", "a step"):
             torch._dynamo.reset()
@@ -1173,6 +1254,86 @@ class Lasting(unittest.TestCase):
             with self.assertWarnsRegex(UserWarning, "had no effect"):
                 clip, logits = self.train(optimizer, False, on_ineffective="warn")
             self.assertEqual(len(clip.refused), 1)
+
+    def test_moments_of_float32_copies(self):
+        model, x = made(Base)
+        model, x = model.to(torch.bfloat16), x.to(torch.bfloat16)
+        wide = [nn.Parameter(p.detach().float()) for p in model.parameters()]
+        optimizer = torch.optim.SGD(wide, lr=0.0, momentum=0.9)
+        for w in wide:
+            optimizer.state[w]["momentum_buffer"] = torch.ones_like(w)
+        clip = mt.QKClip(model, tau=0.5, optimizer=optimizer)
+        model(x)
+        self.assertGreater(clip.step(), 0)
+        factor = torch.from_numpy(clip.gamma[0]).sqrt().repeat_interleave(SIZE)
+        for name, w in zip(dict(model.named_parameters()), wide):
+            by = torch.ones_like(w) if name.startswith("v_proj") else factor.view(-1, *[1] * (w.dim() - 1)).expand_as(w)
+            torch.testing.assert_close(optimizer.state[w]["momentum_buffer"], by)
+
+    def test_moments_that_cannot_be_scaled(self):
+        """As low-rank optimizers project them, as 8-bit optimizers pack them: they stay as they are, with one warning."""
+
+        class Narrow(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func is torch.Tensor.mul_:
+                    raise NotImplementedError("no products in place")
+                return super().__torch_function__(func, types, args, kwargs)
+
+        others = (
+            lambda p: torch.ones(4, p.shape[1]),
+            lambda p: torch.full_like(p, 7, dtype=torch.int8),
+            lambda p: torch.ones_like(p).as_subclass(Narrow),
+            lambda p: 1.0,
+        )
+        for other in others:
+            model, x = made(Base)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
+            clip = mt.QKClip(model, tau=0.5, optimizer=[optimizer, optimizer])
+            model(x).sum().backward()
+            optimizer.step()
+            kept, before = {}, {}
+            for name in ("q_proj", "k_proj"):
+                weight, bias = (getattr(model, name)._parameters[own] for own in ("weight", "bias"))
+                kept[weight] = optimizer.state[weight]["exp_avg"] = other(weight)
+                before[bias] = optimizer.state[bias]["exp_avg"].clone()
+            s = model.logits(x)
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    clip._reader.take()
+                    model(x)
+                    clip.step()
+                    clip.tau /= 2
+            self.assertEqual(sum("first moment of q_proj.weight" in str(w.message) for w in said), 1, said)
+            self.assertEqual(len(said), 1)
+            torch.testing.assert_close(model.logits(x), s.clamp(max=0.25), rtol=2e-5, atol=1e-5)
+            for weight, moment in kept.items():
+                if isinstance(moment, torch.Tensor):
+                    torch.testing.assert_close(moment.clone(), other(weight).clone(), rtol=0, atol=0)
+            factor = torch.from_numpy((0.25 / s.clamp(min=0.25)).sqrt().numpy()).repeat_interleave(SIZE)
+            for bias, moment in before.items():
+                now = optimizer.state[bias]["exp_avg"]
+                torch.testing.assert_close(now, moment * factor.float(), rtol=1e-5, atol=1e-7)
+
+    def test_a_step_that_fails_changes_nothing(self):
+        """The keys' weight cannot be written to. Neither the queries nor any moment shrinks before that is noticed."""
+        model, x = made(Base)
+        model.k_proj.weight = nn.Parameter(torch.randn(1, WIDTH).expand(HEADS * SIZE, WIDTH))
+        optimizer = torch.optim.AdamW(list(model.q_proj.parameters()), lr=0.0)
+        clip = mt.QKClip(model, tau=1e-3, maximum="absolute", optimizer=optimizer)
+        model(x).sum().backward()
+        optimizer.step()
+        before, moments = values(model), copy.deepcopy(optimizer.state_dict())
+        for _ in range(2):
+            with self.assertRaisesRegex(RuntimeError, "k_proj.weight cannot be scaled, and nothing has changed"):
+                clip.step()
+            model(x)
+        for key, value in model.state_dict().items():
+            torch.testing.assert_close(value, before[key], rtol=0, atol=0)
+        for key, state in optimizer.state_dict()["state"].items():
+            torch.testing.assert_close(state["exp_avg"], moments["state"][key]["exp_avg"], rtol=0, atol=0)
+        self.assertEqual((clip.steps, clip.clips, clip.gamma), (0, 0, None))
 
     def test_a_sample_is_kept(self):
         """The effect check keeps little memory, however large the weights are."""

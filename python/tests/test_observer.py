@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 import unittest
 import warnings
 from unittest import mock
@@ -111,6 +112,23 @@ class Found(InFolder):
                 block.__class__, block.how = Calls, how
             found = self.rows(model, lambda i, m=model: m(batch(i)))
             np.testing.assert_allclose(found.values[0], truth_of_nano(model, batch(0)), rtol=1e-5)
+
+    def test_a_function_without_a_name(self):
+        """A lambda as transformers' eager attention."""
+
+        def attention(module, q, k, v, mask=None, **options):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True), None
+
+        module = types.ModuleType("of_lambdas")
+        module.attention = attention
+        exec("eager_attention_forward = lambda *args, **options: attention(*args, **options)", module.__dict__)
+        code = module.eager_attention_forward.__code__
+        with mock.patch.dict(sys.modules, of_lambdas=module):
+            model = nn.Sequential(Calls())
+            model[0].__class__ = type("Own", (Calls,), {"__module__": "of_lambdas"})
+            model[0].how = lambda q, k, v, **_: module.eager_attention_forward(model[0], q, k, v)[0]
+            self.assertEqual(self.rows(model, lambda i: model(torch.randn(4, T, WIDTH))).places["layer"], ["0"])
+        self.assertIs(module.eager_attention_forward.__code__, code)
 
     def test_layers_that_are_dropped(self):
         """A module that runs later has a row from the beginning."""
@@ -426,6 +444,58 @@ class Closed(InFolder):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         for found in ran.stdout.split():
             self.assertAlmostEqual(float(found), float(model(x).sum()), 4)
+
+    def test_a_watch_that_fails_leaves_nothing(self):
+        """Nor does a clip. Those that watch the model already go on."""
+        model = Nano()
+        hook, divert, calls = _attention.Attention._hook, _attention._divert, []
+
+        def third(function):
+            def fails(*args):
+                calls.append(1)
+                if len(calls) == 3:
+                    raise ZeroDivisionError
+                return function(*args)
+
+            return fails
+
+        class Broken:
+            last_step = -1
+
+            def add_source(self, source):
+                raise ZeroDivisionError
+
+        recorder = maxlogit.Recorder(self.path)
+        for what, owner, name, given in (
+            ("a hook", _attention.Attention, "_hook", {"new": third(hook)}),
+            ("a function", _attention, "_divert", {"new": third(divert)}),
+            ("a wrapped function", _attention, "_wrap_flex", {"side_effect": ZeroDivisionError}),
+            ("what wraps the model", _attention.Attention, "wrap", {"side_effect": ZeroDivisionError}),
+            ("the recorder", maxlogit.Recorder, "add_source", {"side_effect": ZeroDivisionError}),
+        ):
+            for start in (lambda: mt.watch(model, recorder), lambda: mt.QKClip(model, recorder=recorder)):
+                with self.subTest(what), mock.patch.object(owner, name, **given), self.assertRaises(ZeroDivisionError):
+                    calls.clear()
+                    start()
+                self.assertEqual(self.traces(model), [])
+        with self.subTest("no recorder"), self.assertRaises(AttributeError):
+            mt.watch(model, None)
+        self.assertEqual(self.traces(model), [])
+        with mt.watch(model, recorder, spectra_every=0):
+            clip = mt.QKClip(model, tau=0.5)
+            with warnings.catch_warnings(), self.assertRaisesRegex(UserWarning, "has a QKClip already"):
+                warnings.simplefilter("error")
+                mt.QKClip(model, tau=0.5)
+            with warnings.catch_warnings(), self.assertRaises(ZeroDivisionError):
+                warnings.simplefilter("ignore")
+                mt.QKClip(model, tau=0.5, recorder=Broken())
+            model(batch(0))
+            self.assertGreater(clip.step(), 0)
+            clip.close()
+            recorder.log(0, loss=1.0)
+        recorder.close()
+        self.assertEqual(self.traces(model), [])
+        self.assertEqual(maxlogit.open(self.path)["attn/max_logit"].shape, (1, 2, HEADS))
 
     def test_a_model_that_is_dropped(self):
         import gc

@@ -1,5 +1,6 @@
 """What users of notebooks do: each of it works as they expect, or is refused with a reason."""
 
+import contextlib
 import copy
 import math
 import threading
@@ -200,6 +201,48 @@ class Users(in_folder.InFolder):
             found = maxlogit.open(path)["attn/max_logit"]
             self.assertEqual(found.places["layer"], ["blocks.0", "blocks.1"])
             np.testing.assert_allclose(found.values[0], truth_of_nano(model, batch()), rtol=1e-5)
+
+    def test_interrupted_and_other_modes(self):
+        """After Ctrl-C the modes of PyTorch are the user's, within `with torch.device` and behind it."""
+        good, stack = self.model.blocks[1].forward, torch.overrides._get_current_function_mode_stack
+        Mode, meta = torch.overrides.BaseTorchFunctionMode, torch.device("meta")
+        recorder, watched = maxlogit.Recorder(self.path), []
+
+        def watch():
+            while watched:
+                close()
+            watched.append(mt.watch(self.model, recorder, spectra_every=0))
+
+        def close():
+            watched.pop().close()
+
+        def interrupt(x):
+            raise KeyboardInterrupt
+
+        def run(forward):
+            self.model.blocks[1].forward = forward
+            with self.assertRaises(KeyboardInterrupt) if forward is interrupt else contextlib.nullcontext():
+                self.model(ids)
+
+        ids, device = batch(), lambda: torch.empty(1).device.type
+        for ends in (lambda: run(good), close):
+            watch()
+            run(interrupt)
+            with meta:
+                ends()
+                self.assertEqual((device(), len(stack())), ("meta", 1))
+            self.assertEqual(stack(), [])
+            watch()
+            outer, inner, later = Mode(), Mode(), Mode()
+            with outer:
+                with contextlib.suppress(KeyboardInterrupt), inner, meta:  # takes the mode that was left, not its own
+                    run(interrupt)
+                    raise KeyboardInterrupt
+                with later:
+                    ends()
+                    self.assertEqual((device(), stack()), ("cpu", [outer, later]))
+            self.assertEqual(stack(), [])
+        recorder.close()
 
     def test_a_first_batch_that_is_not_finite(self):
         """It shows nothing of what makes the logits; the next one does."""

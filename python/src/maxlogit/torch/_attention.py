@@ -38,6 +38,8 @@ def _is_exporting() -> bool:
     return bool(torch.compiler._is_compiling_flag if flag is None else flag)
 
 
+_modes: Any = torch.overrides  # its stack of modes, whose functions are private
+
 # Under a mode their compiler cannot read methods of tensors that are written in Python (unflatten, split, norm): around
 # compiled code there is none, and a function that was imported by its name before is not found in it.
 _TRACES_NO_MODE = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 10)
@@ -102,7 +104,7 @@ class Attention:
         self.shape: dict[str, tuple[int, int, int]] = {}  # heads, heads of keys, size, as they entered, of all ranks
         self.only_eval = False  # attention was seen in eval mode, and never in training
         self.compiled = False  # some was seen from inside compiled code
-        self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]] = None
+        self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]] = None
         self.clip: Any = None  # a weak reference to the one that clips this model
         self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
@@ -118,11 +120,16 @@ class Attention:
                     f"{name or type(module).__name__} is watched as a part of another model: close that one first"
                 )
             modules.setdefault(name, module)  # a wrapper before the module in it
-        for name, module in modules.items():
-            self.paths[name] = weakref.ref(module)
-            self._hook(module, name)
-        self._diverted = _divert_all(model)
+        self._diverted: list[Any] = []
         weakref.finalize(self, _forget, self._places, self._diverted)
+        try:
+            for name, module in modules.items():
+                self.paths[name] = weakref.ref(module)
+                self._hook(module, name)
+            _divert_all(model, self._diverted)
+        except BaseException:
+            self._remove()
+            raise
 
     def _hook(self, module: nn.Module, name: str) -> None:
         # Compiled code gets the place as a tensor, so that it does not depend on its value: blocks share one graph.
@@ -154,8 +161,10 @@ class Attention:
         if reader not in self.readers:
             return
         self.readers.remove(reader)
-        if self.readers:
-            return
+        if not self.readers:
+            self._remove()
+
+    def _remove(self) -> None:
         for path in self.paths.values():
             module = path()
             if module is not None:
@@ -286,8 +295,8 @@ _of_model: weakref.WeakKeyDictionary[nn.Module, Attention] = weakref.WeakKeyDict
 _inside: weakref.WeakKeyDictionary[nn.Module, weakref.ref[Attention]] = weakref.WeakKeyDictionary()
 
 
-def attention_of(model: nn.Module) -> Attention:
-    """One for all who ask about a model; compile, DDP and FSDP wrap it, and do not change it."""
+def attention_of(model: nn.Module, reader: Optional[Reader] = None) -> Attention:
+    """One for all who ask about a model, with one more reader; compile, DDP and FSDP wrap it, and do not change it."""
     outer = model
     while True:
         inner = getattr(model, "_orig_mod", model)
@@ -297,8 +306,16 @@ def attention_of(model: nn.Module) -> Attention:
         model = inner
     if model not in _of_model:
         _of_model[model] = Attention(model)
-    _of_model[model].wrap(outer)
-    return _of_model[model]
+    attention = _of_model[model]
+    if reader is not None:
+        attention.readers.append(reader)
+    try:
+        attention.wrap(outer)
+    except BaseException:
+        if reader is not None:
+            attention.release(reader)
+        raise
+    return attention
 
 
 # --- what is running ----------------------------------------------------------------------------------------
@@ -390,8 +407,20 @@ def _start(owner: Any, attention: Attention) -> None:
 def _end(owner: Any) -> None:
     if threads.own.mode is not None and threads.own.owner is owner:
         mode, threads.own.mode, threads.own.owner, threads.own.frame = threads.own.mode, None, None, None
-        mode.__exit__(None, None, None)
+        _remove_mode(mode)
         mode.finish()
+
+
+def _remove_mode(mode: Observer) -> None:
+    """Take the mode of a pass from PyTorch's stack, where other modes may be above it after Ctrl-C. A `with` around that pass
+    has then removed this mode as the top one, and its own mode remains: the last one of those that were below."""
+    stack = _modes._get_current_function_mode_stack()
+    left = next((m for m in (mode, *reversed(mode.below)) if any(m is other for other in stack)), None)
+    above: list[Any] = []
+    while left is not None and (top := _modes._pop_mode()) is not left:
+        above.append(top)
+    for other in reversed(above):
+        _modes._push_mode(other)
 
 
 def _is_interrupted() -> bool:
@@ -416,17 +445,18 @@ def _is_again() -> bool:
     return bool(torch._C._current_graph_task_id() != -1)
 
 
-def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _enter_outer(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if torch.compiler.is_compiling():
-        return
+        return None
     inner = _inside.get(module)
     attention = None if inner is None else inner()
     _end_interrupted(module, is_root=True)
     if attention is None or threads.own.mode is not None or _is_again():
-        return
-    _maybe_probe(attention, attention.model, args, kwargs)
+        return None
+    given = _maybe_probe(attention, attention.model, args, kwargs)
     if not (_TRACES_NO_MODE and hasattr(module, "_orig_mod")):
         _start(module, attention)
+    return given
 
 
 def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -434,25 +464,29 @@ def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         _end(module)
 
 
-def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns other arguments for the pass, or None."""
     if attention.prober is not None and attention.model.training and not torch.is_inference_mode_enabled():
-        attention.prober(module, args, kwargs)
+        return attention.prober(module, args, kwargs)
+    return None
 
 
-def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if _is_exporting():
-        return
+        return None
+    given = None
     place: Any = module._maxlogit_place
     if not torch.compiler.is_compiling():
         _end_interrupted(module, is_root=threads.own.mode is not None and not _owner(place)[1])
     if threads.own.at is None and threads.own.mode is None and not torch.compiler.is_compiling():
         attention = _owner(place)[0]
         if attention is None or _is_again():  # a copy has no attention of its own
-            return
-        _maybe_probe(attention, module, args, kwargs)
+            return None
+        given = _maybe_probe(attention, module, args, kwargs)
         _start(module, attention)
     threads.own.told = None
     threads.own.at = Running(place, threads.own.at, 0)
+    return given
 
 
 def _leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -470,6 +504,7 @@ class Observer(TorchFunctionMode):
     def __init__(self, attention: Attention) -> None:
         super().__init__()
         self.attention = attention
+        self.below = _modes._get_current_function_mode_stack()
         self.checks = attention.passes_to_check > 0 and bool(attention.asking())
 
     def __torch_function__(self, func: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -1006,11 +1041,11 @@ def _divert(function: Any, wrap: Callable[[Any], Any], owner: Any = None, name: 
         original.__kwdefaults__ = function.__kwdefaults__
         own = f"_maxlogit_{id(function)}"
         kept = function.__defaults__, function.__kwdefaults__, function.__dict__.get("__signature__")
-        signature = inspect.signature(function)
-        function.__globals__[own] = wrap(original)
+        signature, wrapped = inspect.signature(function), wrap(original)
         made: dict[str, Any] = {}
-        exec(f"def {function.__name__}(*args, **kwargs): return {own}(*args, **kwargs)", made)
-        function.__code__ = made[function.__name__].__code__
+        exec(f"def diverted(*args, **kwargs): return {own}(*args, **kwargs)", made)  # a lambda's name is no name of Python
+        function.__globals__[own] = wrapped
+        function.__code__ = made["diverted"].__code__.replace(co_name=code.co_name)
         function.__defaults__ = function.__kwdefaults__ = None
         function.__signature__ = signature
 
@@ -1061,29 +1096,33 @@ def _python_modules(model: nn.Module) -> Iterator[Any]:
                     yield sys.modules[kind.__module__]
 
 
-def _divert_all(model: nn.Module) -> list[Any]:
+def _divert_all(model: nn.Module, keys: list[Any]) -> None:
+    """Add to the keys one by one: those of a failure's beginning are given back, too."""
+
+    def divert(*given: Any) -> None:
+        key = _divert(*given)
+        if key is not None:
+            keys.append(key)
+
     torch.overrides.get_overridable_functions()  # PyTorch makes this list once: with its own functions
-    keys = [
-        _divert(F.scaled_dot_product_attention, _wrap_sdpa, F, "scaled_dot_product_attention"),
-        _divert(F.multi_head_attention_forward, _multihead),
-        _divert(_flex().flex_attention, _wrap_flex, _flex(), "flex_attention"),
-    ]
+    divert(F.scaled_dot_product_attention, _wrap_sdpa, F, "scaled_dot_product_attention")
+    divert(F.multi_head_attention_forward, _multihead)
+    divert(_flex().flex_attention, _wrap_flex, _flex(), "flex_attention")
     for owner in (
         sys.modules[n] for n in ("flash_attn", "flash_attn.flash_attn_interface", "flash_attn_interface") if n in sys.modules
     ):
         for name in _FLASH:
             if callable(getattr(owner, name, None)):
-                keys.append(_divert(getattr(owner, name), _wrap_flash, owner, name))
+                divert(getattr(owner, name), _wrap_flash, owner, name)
     for owner in _python_modules(model):
         for name, value in list(vars(owner).items()):
             if name == "eager_attention_forward" and callable(value):
-                keys.append(_divert(value, functools.partial(_wrap_interface, name="eager"), owner, name))
+                divert(value, functools.partial(_wrap_interface, name="eager"), owner, name)
             elif callable(value) and getattr(value, "_torchdynamo_orig_callable", None) is _flex().flex_attention:
-                keys.append(_divert(value, _wrap_flex, owner, name))  # flex_attention = torch.compile(flex_attention)
+                divert(value, _wrap_flex, owner, name)  # flex_attention = torch.compile(flex_attention)
     interface = getattr(sys.modules.get("transformers.modeling_utils"), "ALL_ATTENTION_FUNCTIONS", None)
     for known in (getattr(interface, kind, {}) for kind in ("_global_mapping", "_local_mapping")):
         for name, value in list(known.items()):
             if "paged" not in name:
-                keys.append(_divert(value, functools.partial(_wrap_interface, name=name), known, name))
+                divert(value, functools.partial(_wrap_interface, name=name), known, name)
     _give_back()
-    return [key for key in keys if key is not None]

@@ -120,15 +120,7 @@ class QKClip:
         self.optimizer = optimizer
         self._on_unknown, self._on_ineffective = on_unknown, on_ineffective
         self._model = model  # the rest has weak references alone
-        self._attention = attention_of(model)
         self._reader = Reader(absolute=maximum == "absolute", bias=False)
-        self._attention.readers.append(self._reader)
-        older = self._attention.clip() if self._attention.clip is not None else None
-        if older is not None:
-            warnings.warn("maxlogit: this model has a QKClip already; the new one takes its place", stacklevel=2)
-            older.close()
-            older._replaced = True
-        self._attention.clip = weakref.ref(self)
         self._rows = Rows(group)
         # what is known of each row of heads: a Source, FROZEN, or the reason why it is refused
         self._states: dict[str, Union[Source, str]] = {}
@@ -145,9 +137,21 @@ class QKClip:
         self.gamma: Optional[Floats] = None
         self.max_logit: Optional[Floats] = None
         """Of the last step, [layer, head]: the factor of the logits, and their maxima before it."""
+        self._attention = attention_of(model, self._reader)
+        older = self._attention.clip() if self._attention.clip is not None else None
+        try:
+            if older is not None:
+                warnings.warn("maxlogit: this model has a QKClip already; the new one takes its place", stacklevel=2)
+            if recorder is not None:
+                recorder.add_source(self._log)
+        except BaseException:
+            self._attention.release(self._reader)
+            raise
+        if older is not None:
+            older.close()
+            older._replaced = True
+        self._attention.clip = weakref.ref(self)
         self._attention.prober = self._probe
-        if recorder is not None:
-            recorder.add_source(self._log)
 
     def _set_rule(self, settings: dict[str, Any]) -> None:
         tau, alpha = settings["tau"], settings["alpha"]
@@ -200,12 +204,13 @@ class QKClip:
         function that is compiled, ``step`` cannot do it itself."""
         self._probe(self._attention.model, args, kwargs, all_anew=True)
 
-    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> None:
-        """Before a forward pass of training, as long as something is not known."""
+    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> Any:
+        """Before a forward pass of training, as long as something is not known. Returns that pass's arguments, or None."""
         rows = [row for row in self._attention.shape if row not in self._states]
         if (self._states and not rows and not all_anew) or _ALL in self._states:
-            return
-        probe, self._problem = _probe.run(self._attention, module, args, kwargs)
+            return None
+        own, theirs = _probe.for_two(args, kwargs)
+        probe, self._problem = _probe.run(self._attention, module, *own)
         for row in (*probe.sources, *probe.reasons, *probe.frozen):
             self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
         if self._problem:  # whatever was found before it: a later use of the same weights was not
@@ -214,6 +219,7 @@ class QKClip:
             self._states = dict.fromkeys(rows, reason) or {_ALL: self._problem}
         elif not self._states and not probe.not_finite:
             self._states[_ALL] = self._problem = NOT_FOUND
+        return theirs
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
         """Parameters by their path, as a probe names them."""
@@ -312,7 +318,7 @@ class QKClip:
             return 0
         one = {name: s[1] if self._reader.absolute else s for name, s in found.items()}
         self.max_logit = self._rows.reduce(one)
-        self.gamma = np.full(self.max_logit.shape, MISSING, np.float32)
+        all_gamma = np.full(self.max_logit.shape, MISSING, np.float32)
         self._check_effect()
         factors: dict[tuple[str, int], dict[int, float]] = {}
         shrinks: list[str] = []
@@ -323,14 +329,15 @@ class QKClip:
         for i, row in enumerate(order):
             own = self._rows.heads[row]
             if row in due and not any(other in late for other in sharing[row]):
-                self.gamma[i, :own] = gamma = self._factors(*due[row], factors)
+                all_gamma[i, :own] = gamma = self._factors(*due[row], factors)
                 if (gamma < 1).any():
                     shrinks.append(row)
             else:
-                self.gamma[i, :own] = 1
+                all_gamma[i, :own] = 1
         for row in late:
             del self._states[row]
-        self._apply(factors, shrinks)
+        self._apply(factors, shrinks, all_gamma)
+        self.gamma = all_gamma
         if self._unlogged is None:
             self._unlogged = list(order), self.gamma
         else:
@@ -378,14 +385,15 @@ class QKClip:
                         factors.setdefault((part.path, part.dim), {}).update(dict.fromkeys(part.rows, factor))
         return gamma
 
-    def _apply(self, factors: dict[tuple[str, int], dict[int, float]], shrinks: list[str]) -> None:
+    def _apply(self, factors: dict[tuple[str, int], dict[int, float]], shrinks: list[str], gamma: Floats) -> None:
+        """All of it or nothing: whatever can fail does so before the first tensor is scaled."""
         parameters = self._parameters() if factors else {}
         sources = self._sharing[0]
         owners: dict[str, list[str]] = {}  # of each parameter
         for row in shrinks:
             for path in sources[row].parameters:
                 owners.setdefault(path, []).append(row)
-        clipped: dict[str, list[_Clipped]] = {}
+        ready: list[tuple[str, int, nn.Parameter, list[Tensor], Floats, Tensor]] = []
         for (path, dim), of_rows in factors.items():
             if path not in parameters:
                 continue  # of another pipeline stage
@@ -394,9 +402,12 @@ class QKClip:
             assert parameter is not None
             each = np.ones(parameter.shape[dim], np.float32)
             each[list(of_rows)] = list(of_rows.values())
-            before = _sample(parameter, dim)
-            for tensor in (*self._masters(parameter), *self._moments(parameter), parameter):
+            ready.append((path, dim, parameter, self._scaled(path, parameter, dim), each, _sample(parameter, dim)))
+        for _, dim, _, tensors, each, _ in ready:
+            for tensor in tensors:
                 scale_rows(tensor, dim, each)
+        clipped: dict[str, list[_Clipped]] = {}
+        for path, dim, parameter, _, _, before in ready:
             if parameter.dim() > 1:
                 after = _sample(parameter, dim)
                 rows = (before != after).any(1).nonzero()[:, 0]
@@ -404,10 +415,36 @@ class QKClip:
                 record = _Clipped(path, dim, rows, before[rows], after[rows])
                 for row in owners.get(path, ()):
                     clipped.setdefault(row, []).append(record)
-        assert self.max_logit is not None and self.gamma is not None
+        assert self.max_logit is not None
         for row in shrinks:
             i = self._rows.order.index(row)
-            self._pending[row] = self.max_logit[i].copy(), self.gamma[i].copy(), clipped.get(row, [])
+            self._pending[row] = self.max_logit[i].copy(), gamma[i].copy(), clipped.get(row, [])
+
+    def _scaled(self, path: str, parameter: nn.Parameter, dim: int) -> list[Tensor]:
+        """The tensors that a clip of a parameter scales, each once, tried with factors of one, which change nothing."""
+        ones = np.ones(parameter.shape[dim], np.float32)
+        weights = [*self._masters(parameter), parameter]
+        found: dict[int, Tensor] = {}
+        for tensor in (*weights, *(moment for weight in weights for moment in self._moments(weight))):
+            try:
+                if tensor.shape != parameter.shape or not tensor.is_floating_point():
+                    raise ValueError(f"{tensor.dtype} {list(tensor.shape)}, the weight is {list(parameter.shape)}")
+                # two rows show whether a plain tensor can be written to; a tensor of another kind may have no slices
+                few = tensor.narrow(dim, 0, min(2, len(ones))) if type(tensor) in (Tensor, nn.Parameter) else tensor
+                scale_rows(few, dim, ones[: few.shape[dim]])
+                found[id(tensor)] = tensor
+            except Exception as problem:
+                if any(tensor is weight for weight in weights):
+                    text = f"QKClip.step: {path} cannot be scaled, and nothing has changed: {problem}"
+                    raise RuntimeError(text) from problem
+                if "first moments" not in self._said:
+                    self._said.add("first moments")
+                    warnings.warn(
+                        f"QKClip: the first moment of {path}, and any other like it, stays as it is, because it cannot be "
+                        f"scaled by rows as the weight is: {problem}",
+                        stacklevel=4,
+                    )
+        return list(found.values())
 
     @property
     def _optimizers(self) -> list[Any]:
@@ -434,7 +471,7 @@ class QKClip:
         found = []
         for x in candidates:
             if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter):
-                found += [x, *self._moments(x)]
+                found.append(x)
         return found
 
     # --- whether it lasts ---------------------------------------------------------------------------------

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
+import functools
+import itertools
 import random
-from collections import Counter
+from collections import Counter, UserDict, deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
@@ -609,12 +612,91 @@ def _not_compiled() -> Iterator[None]:
         yield
 
 
-def _of_its_own(x: Any) -> Any:
-    """Another cache of keys, where one is an argument (of transformers): a pass adds to it."""
-    if hasattr(x, "get_seq_length") and hasattr(x, "update"):
-        with contextlib.suppress(RuntimeError):  # its keys are to be differentiated
-            return copy.deepcopy(x)
-    return x
+_Copies = dict[int, tuple[Any, Any]]  # by the id of the original, which is kept alive: original and copy
+
+
+def copies(x: Any, memo: _Copies) -> Any:
+    """An argument for this pass, which the model may write into: tensors, arrays, containers of them and random generators
+    are copied, each once. Parameters and all other objects stay the same."""
+    if isinstance(x, (int, float, str, bytes, type(None))):  # of which a list may have millions
+        return x
+    if id(x) not in memo:
+        try:
+            memo[id(x)] = x, _copied(x, memo)
+        except Exception:  # of a kind that cannot be copied
+            memo[id(x)] = x, x
+    return memo[id(x)][1]
+
+
+def _copied(x: Any, memo: _Copies) -> Any:
+    if isinstance(x, Tensor):
+        return _cloned(x)
+    if isinstance(x, torch.Generator):
+        return x.clone_state()
+    # a cache of keys (of transformers) fails where its keys are to be differentiated
+    is_cache = hasattr(x, "get_seq_length") and hasattr(x, "update")
+    if is_cache or type(x) is np.ndarray or isinstance(x, (random.Random, np.random.Generator, np.random.RandomState)):
+        return copy.deepcopy(x)
+    if _is_iterator(x):
+        return map(functools.partial(copies, memo=memo), x)
+    if isinstance(x, tuple):
+        parts = [copies(part, memo) for part in x]
+        if all(a is b for a, b in zip(parts, x)):
+            return x
+        return x._make(parts) if hasattr(x, "_make") else type(x)(parts)
+    is_fields = dataclasses.is_dataclass(x) and not isinstance(x, (type, nn.Module))
+    if not is_fields and not isinstance(x, (list, dict, set, deque, UserDict)):
+        return x
+    new = copy.copy(x)
+    memo[id(x)] = x, new  # before its parts, of which it may be one
+    if isinstance(x, UserDict):
+        new.data = copies(x.data, memo)
+    elif isinstance(x, set):
+        new.clear()
+        new.update([copies(part, memo) for part in x])
+    elif isinstance(x, (list, dict, deque)):
+        for key, part in list(dict.items(x) if isinstance(x, dict) else enumerate(x)):
+            new[key] = copies(part, memo)
+    else:
+        for field in dataclasses.fields(x):
+            object.__setattr__(new, field.name, copies(getattr(x, field.name), memo))  # it may be frozen
+    return new
+
+
+def _cloned(x: Tensor) -> Tensor:
+    """A parameter is known by its identity. No pass can write into it, nor into a view of it."""
+    if isinstance(x, nn.Parameter) or isinstance(x._base, nn.Parameter):
+        return x
+    with torch.enable_grad():
+        new = x.detach() if x.is_leaf else x
+        if type(x) is Tensor and x.layout == torch.strided and not x.is_nested and 0 in x.stride():
+            new = new[tuple(slice(None if stride else 1) for stride in x.stride())].clone().expand(x.shape)
+        else:
+            new = new.clone()
+        if x.requires_grad:
+            new.requires_grad_()
+    for name, value in vars(x).items():
+        vars(new).setdefault(name, value)
+    return new
+
+
+def _is_iterator(x: Any) -> bool:
+    """One of Python's own (a generator, zip), which has nothing but the next value. Files and loaders have more."""
+    return isinstance(x, Iterator) and type(x).__module__ in ("builtins", "itertools")
+
+
+def for_two(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Arguments for this pass, and for the one after it (None: as they were). An iterator can be read once: each pass gets
+    one of its own."""
+    twins = {id(x): itertools.tee(x) for x in (*args, *kwargs.values()) if _is_iterator(x)}
+    own, theirs = (
+        (
+            tuple(twins.get(id(x), (x, x))[i] for x in args),
+            {name: twins.get(id(x), (x, x))[i] for name, x in kwargs.items()},
+        )
+        for i in range(2)
+    )
+    return own, theirs if twins else None
 
 
 def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Probe, str]:
@@ -623,11 +705,13 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     before = threads.own.__dict__.copy()
     threads.own.by_hand = Counter()
     place = module.__dict__.get("_maxlogit_place")
+    memo: _Copies = {}
+    args, kwargs = tuple(copies(x, memo) for x in args), {name: copies(x, memo) for name, x in kwargs.items()}
     try:
         with _untouched(attention.model), _not_compiled(), _not_checkpointed(), probe, torch.enable_grad():
             own = threads.own
             own.at, own.mode, own.owner, own.frame, own.probe = Running(place, None, 0), probe, None, None, probe
-            module.forward(*map(_of_its_own, args), **{name: _of_its_own(x) for name, x in kwargs.items()})
+            module.forward(*args, **kwargs)
     except Exception as error:
         problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"
     finally:

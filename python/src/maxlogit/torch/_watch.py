@@ -39,7 +39,6 @@ class Watch:
         if on_error not in ("warn", "raise"):
             raise ValueError(f"on_error={on_error!r}: warn, raise")
         self.model = model  # the rest has weak references alone
-        self.attention = attention_of(model)
         self.recorder = recorder
         self.every, self.spectra_every, self.layouts, self.on_error = every, spectra_every, layouts, on_error
         self.reader = Reader(strict=on_error == "raise")
@@ -47,8 +46,12 @@ class Watch:
         self.order: list[str] = []  # of the file
         self._last = recorder.last_step
         self.reader.active = (self._last + 1) % every == 0
-        self.attention.readers.append(self.reader)
-        recorder.add_source(self._log)
+        self.attention = attention_of(model, self.reader)
+        try:
+            recorder.add_source(self._log)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Look no more. The last one to look at a model takes every trace from it."""
