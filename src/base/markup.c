@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -119,7 +119,8 @@ int page_may_replace(const char *folder, const char *const *names, struct error 
   memory_free(text);
   for (const char *const *name = names; *name && !is_ours; name++) {
     snprintf(path, sizeof path, "%s/%s", folder, *name);
-    if (!access(path, F_OK))
+    struct stat info;
+    if (!lstat(path, &info) && !S_ISLNK(info.st_mode)) /* a link is replaced, not followed */
       return error_set(e, STATUS_USAGE,
                        "%s exists, and %s/index.html is not a page of maxlogit: write into another folder",
                        path, folder);
