@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import unittest
+from pathlib import Path
 
 import numpy as np
 
@@ -142,6 +143,30 @@ class Recording(InFolder):
             self.assertEqual((problem.errno, str(problem.filename)), (errno.ENOENT, str(self.folder / "none.h5")))
         with self.assertRaisesRegex(maxlogit.UsageError, "auto, new"):
             maxlogit.Recorder(self.path, mode="append")
+
+    def test_a_file_that_cannot_be_opened_again_for_a_moment(self):
+        """A second row of a step opens the file anew. Where that fails, the row is refused, and later ones are recorded."""
+        for late, wanted in {"log": [1, 2, 4], "log_rows": [1, 2, 4, 5], "close": [1, 2]}.items():
+            folder, away = f"{self.folder}/{late}", f"{self.folder}/away"
+            recorder = maxlogit.Recorder(f"{folder}/r.h5")
+            recorder.log(0, loss=1.0, other=7.0)
+            recorder.log(1, loss=2.0)
+            os.rename(folder, away)
+            Path(folder).touch()
+            for step in (1, 2):
+                with self.assertRaises(maxlogit.MaxlogitError):
+                    recorder.log(step, loss=2.5, other=8.0)
+            os.remove(folder)
+            os.rename(away, folder)
+            if late == "log":
+                recorder.log(3, loss=4.0)
+            elif late == "log_rows":
+                recorder.log_rows({"loss": ([3, 4], [4, 5])})
+            recorder.close()
+            run = maxlogit.open(f"{folder}/r.h5")
+            self.assertEqual(run.state, "finished")
+            self.assertEqual(run["loss"].values.tolist(), wanted)
+            self.assertTrue(np.isnan(run["other"].values[1:]).all())
 
     def test_rows_in_parts(self):
         """What is logged of one step twice is one row, with its events; W&B's order, nested names, None."""

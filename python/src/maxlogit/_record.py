@@ -153,6 +153,7 @@ class Recorder:
         self._summary: dict[str, str] = {}
         self._warned: set[int] = set()
         self._next_rank_step = 0
+        self._is_first = not rank
         if mode not in (*_MODES, "auto"):
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
         if rank:
@@ -192,7 +193,9 @@ class Recorder:
         """Whether there is a file; after its end there is none, and what is told would be lost."""
         if self._closed:
             raise library.UsageError(f"{self.path} is closed")
-        return bool(self._handle)
+        if self._is_first and not self._handle:
+            self._reopen()  # an earlier attempt has failed, after a full disk for example
+        return self._is_first
 
     # --- what is recorded ---------------------------------------------------------------------------------
 
@@ -296,7 +299,7 @@ class Recorder:
         again = self._logs and step == before_it
         if self._logs and step < before_it:
             raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
-        before = dict(self._row)
+        before, writes = dict(self._row), self._writes()
         try:  # of a row that is refused no value is put
             given: dict[str, Any] = {}
             for part in (*(part for part in row if isinstance(part, Mapping)), series):
@@ -309,7 +312,7 @@ class Recorder:
             self._row = before
             raise
         self._next_rank_step = step + 1
-        if self._writes():
+        if writes:
             kinds = {self._definitions[name][1] for name in self._row}
             if again and kinds & {self._definitions[name][1] for name in self._last_row}:
                 if self._whole:
@@ -334,7 +337,7 @@ class Recorder:
     def log_rows(self, rows: Mapping[str, tuple[Any, Any]]) -> None:
         """Record many rows at once: for each series its steps [rows], which grow, and its values [rows, axes]. They follow
         the rows that are there; nothing is forwarded."""
-        kept = []
+        kept, writes = [], self._writes()
         for name, (steps, values) in rows.items():
             whole = np.ascontiguousarray(steps, np.int64)
             if not np.array_equal(whole, steps):
@@ -350,7 +353,7 @@ class Recorder:
             if values.shape[1:] != self._series[name][1]:
                 raise library.UsageError(f"{name} has shape {self._series[name][1]}, not {values.shape[1:]}")
             kept.append((self._series[name][0], steps, values))
-        if self._writes():
+        if writes:
             blocks = [library.Block(n, len(steps), steps.ctypes.data, values.ctypes.data) for n, steps, values in kept]
             library.call("record_blocks", self._handle, (library.Block * len(blocks))(*blocks), len(blocks))
             last = max((steps[-1] for _, steps, _ in kept if len(steps)), default=None)
@@ -364,6 +367,13 @@ class Recorder:
         """Open the file anew, where the first row replaces that of its step."""
         library.lib.maxlogit_record_discard(self._handle)
         self._handle = c.c_void_p()
+        try:
+            self._reopen()
+        except BaseException:
+            self._row = {}
+            raise
+
+    def _reopen(self) -> None:
         self._open("resume")
         for name, (_, shape) in list(self._series.items()):
             self._series[name] = self._declare(*self._definitions[name]), shape
@@ -429,8 +439,12 @@ class Recorder:
             self._handle, self._closed = c.c_void_p(), True
             return
         with self._lock:
-            handle, self._handle = self._handle, c.c_void_p()
-            self._closed = True
+            try:
+                if not self._closed:
+                    self._writes()
+            finally:
+                handle, self._handle = self._handle, c.c_void_p()
+                self._closed = True
             if handle:
                 _writing.pop(os.path.realpath(self.path), None)
                 library.call("record_close", handle, library.text(state))
