@@ -561,6 +561,15 @@ class Recording(InFolder):
             self.assertEqual(recorder.last_step, 0)
         self.assertFalse(self.path.exists())
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes links of others")
+    def test_a_link_of_another_user_is_left_out(self):
+        self.record(2, path=f"{self.folder}/a.h5")
+        for name in ("own", "theirs"):
+            os.symlink("a.h5", f"{self.folder}/{name}.h5")
+        os.lchown(f"{self.folder}/theirs.h5", 65534, 65534)
+        with self.assertWarnsRegex(UserWarning, "theirs.h5 is a symbolic link of another user"):
+            self.assertEqual([Path(run.path).name for run in maxlogit.open_all(self.folder)], ["a.h5", "own.h5"])
+
     def test_open_all(self):
         for optimizer in ("adam", "muon"):
             for lr in (0.001, 0.02):

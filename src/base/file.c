@@ -126,6 +126,12 @@ static int is_own_link(const struct stat *info)
   return S_ISLNK(info->st_mode) && (info->st_uid == geteuid() || !info->st_uid);
 }
 
+int file_is_foreign_link(const char *path)
+{
+  struct stat info;
+  return !lstat(path, &info) && S_ISLNK(info.st_mode) && !is_own_link(&info);
+}
+
 /* A link of another user may lead anywhere. It is trusted only if its owner also owns the folder, and no other user can
    write there. */
 static int is_trusted_link(const struct stat *info, int folder)

@@ -54,6 +54,8 @@ void file_keep_private(const char *path);
 int file_open(const char *path, struct error *);
 /* The same for a file with a predictable name: never follows a symbolic link. */
 int file_open_plain(const char *path, struct error *);
+/* Is it a symbolic link that another user, and not root, has made? It may lead to any file of the reader. */
+int file_is_foreign_link(const char *path);
 /* NUL added. A file of more than a third of the memory is refused. */
 int file_read(const char *path, char **text, size_t *length, struct error *);
 /* The same for a file with a predictable name: rejects a link. Sets errno on failure. */

@@ -55,6 +55,18 @@ chmod 600 real/run.h5; ln -s real/run.h5 named.h5
 test "$(stat -c %a real/run.h5)" = 600 || fail "a private file is now of mode $(stat -c %a real/run.h5)"
 test "$(find . -name '*.tmp')" = '' || fail "left behind: $(find . -name '*.tmp')"
 
+# a link of another user in a folder of runs is left out and named; one of the reader's own is followed
+if test "$(id -u)" = 0; then
+  mkdir theirs-too mine; cp real/run.h5 mine/; ln -s ../real/run.h5 mine/own.h5; cp real/run.h5 theirs-too/
+  ln -s ../home/private.h5 theirs-too/x.h5; cp real/run.h5 home/private.h5; chown -h nobody theirs-too/x.h5
+  "$program" show theirs-too > out 2> err; status=$?
+  test $status = 1 && grep -q 'theirs-too/x.h5 is a symbolic link of another user' err && ! grep -q 'x.h5' out || fail "a link to a run: exit $status, $(cat out err)"
+  "$program" report theirs-too -o theirs-page > out 2> err && fail "report of a link to a run"
+  grep -q 'x\.h5' theirs-page/data/index.js && fail "report publishes what a link leads to"
+  "$program" show mine > out 2> err && grep -q own.h5 out || fail "show of an own link: $(cat err)"
+  rm -r theirs-too mine home/private.h5
+fi
+
 # what replaces a private file has its mode, its owner and its attributes; nothing beside it is open to others, not even
 # for a moment: the program is killed at each call that reaches the disk, and at the end it is not
 rm -rf kept; mkdir kept first; cp real/run.h5 first/; cp -r real/run.ckpt first/; chmod -R go= first
