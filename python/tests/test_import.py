@@ -405,9 +405,14 @@ class Tables(Importing):
                 "--output=none.h5", "--dry-run", self.write("a.log", f"step 1 loss=2.5\n{line}\nstep 2 loss=2\n")
             )
             self.assertLess(time.process_time() - began, 20)
+        for part in ("hi5s7_", "._-", "layer1.", ":l1"):
+            began = time.process_time()
+            self.imported('{"step": 1, "loss": 2, "max_logit_' + part * (60000 // len(part)) + '{l}": 3}\n')
+            self.assertLess(time.process_time() - began, 5)
+        runs = self.write("runs.csv", "step,run,loss\n" + "".join(f"0,r{i},1\n" for i in range(8000)))
         began = time.process_time()
-        self.imported('{"step": 1, "loss": 2, "' + "hi5s7_" * 6000 + '": 3}\n')
-        self.assertLess(time.process_time() - began, 5)
+        self.assertEqual(self.run_importer("--output=none/", "--dry-run", runs), 0, self.err)
+        self.assertLess(time.process_time() - began, 10)
 
     def test_numbers_as_torch_and_germans_print_them(self):
         text = "{'loss': tensor(2.), 'step': 1}\n{'loss': tensor(1.5), 'step': 2}\n"

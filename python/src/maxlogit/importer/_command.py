@@ -148,7 +148,10 @@ def _import(options: argparse.Namespace, messages: list[str]) -> None:
     runs = list(dict.fromkeys(run for (run, _, _), column in columns.items() if len(column.steps)))
     steps = options.step or next(log.step_found for log in reversed(logs))
     files = ", ".join(os.path.basename(os.path.normpath(path))[:200] for path in options.files)
-    series = [table.series_of([c for (of, _, _), c in columns.items() if of == run], rules, units) for run in runs]
+    of_run: dict[str, list[Column]] = {}
+    for (run, _, _), column in columns.items():
+        of_run.setdefault(run, []).append(column)
+    series = [table.series_of(of_run[run], rules, units) for run in runs]
     messages += table.check_used(rules, units, list(columns.values()), series)
     written = list(zip(_output(options, runs), series))
     if not options.dry_run:

@@ -32,6 +32,7 @@ ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias 
 # name of attention: the 1 of l1_loss, loss/l1 and mlp_l1 is none.
 _SURE = r"(?<![A-Za-z0-9])[lhe]\d+[._/-]?[lhe]\d+(?![A-Za-z0-9])|(?<=:)[lhe]\d+(?![A-Za-z0-9])"
 _LETTERS = (re.compile(_SURE), re.compile(_SURE + r"|(?<![A-Za-z0-9_])[lhe]\d+(?![A-Za-z0-9_])"))
+_MOST = 1000  # letters of a name that are looked at: some patterns take the square of them
 _OF_ATTENTION = re.compile(r"(?i)logit|att(?:ention|n)(?![a-z])")
 
 
@@ -136,6 +137,7 @@ def is_max_logit(name: str) -> bool:
 def _find_places(name: str) -> list[tuple[str, int, int]]:
     """Numbers of layers, heads and experts: behind such a word, or, behind a layer's, the one that follows something of
     attention or stands behind a max logit. Each (letter, begin, end)."""
+    name = name[:_MOST]
     found: dict[bool, tuple[str, int, int]] = {}  # a layer, something else
     letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
@@ -165,7 +167,9 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
 def name_of(pattern: str) -> str:
     """A series' name: what is between the places and the words before these, of letters that a name may have."""
     words = "|".join(sorted(set().union(*_WORDS.values()), key=len, reverse=True))
-    out = re.sub(rf"(?:[._/\-]*(?<![A-Za-z])(?:{words})[._/\-\[ ]*)?\{{[lhe]\}}", "", pattern, flags=re.IGNORECASE)
+    out = re.sub(
+        rf"(?:[._/\-]*(?<![A-Za-z])(?:{words})[._/\-\[ ]*)?\{{[lhe]\}}", "", pattern[:_MOST], flags=re.IGNORECASE
+    )
     out = re.sub(r"[^A-Za-z0-9_./-]", "_", out)
     out = re.sub(r"([._/-])[._/-]+", r"\1", out).strip("._/-")
     return out[:90].rstrip("._/-") or "unnamed"
