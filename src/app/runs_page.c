@@ -338,8 +338,8 @@ static uint64_t stamp_of(const char *path)
 static double seconds_of(const char *iso8601)
 {
   struct tm t = {0};
-  int n =
-    sscanf(iso8601, "%d-%d-%dT%d:%d:%d", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min, &t.tm_sec);
+  int n = sscanf(iso8601, "%4d-%2d-%2dT%2d:%2d:%2d", &t.tm_year, &t.tm_mon, &t.tm_mday, &t.tm_hour, &t.tm_min,
+                 &t.tm_sec);
   t.tm_year -= 1900, t.tm_mon -= 1;
   return n == 6 ? (double)timegm(&t) : NAN;
 }

@@ -114,10 +114,10 @@ static int push_whole_range(struct values *v, const char *text)
   int end = -1;
   if (sscanf(text, "%ld..%ld%n", &first, &last, &end) != 2 || end < 0 || text[end] || last < first)
     return error_set(v->error, STATUS_USAGE, "'%s' is not a range, FIRST..LAST", text);
-  if (last - first >= MOST_VALUES)
-    return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
-  for (long i = first; i <= last; i++) {
-    snprintf(number, sizeof number, "%ld", i);
+  const unsigned long steps = (unsigned long)last - (unsigned long)first;
+  if (steps >= MOST_VALUES) return error_set(v->error, STATUS_USAGE, "more than %d values", MOST_VALUES);
+  for (unsigned long i = 0; i <= steps; i++) {
+    snprintf(number, sizeof number, "%ld", first + (long)i);
     if (push_value(v, number)) return STATUS_USAGE;
   }
   return STATUS_OK;

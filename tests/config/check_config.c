@@ -197,6 +197,8 @@ START_TEST(messages_of_files)
     {"train.seed = 3..1", "t.conf:1: train.seed: '3..1' is not a range, FIRST..LAST"},
     {"train.seed = 1..3x", "t.conf:1: train.seed: '1..3x' is not a range, FIRST..LAST"},
     {"train.seed = 0..100000", "t.conf:1: train.seed: more than 100000 values"},
+    {"train.seed = -9223372036854775808..9223372036854775807",
+     "t.conf:1: train.seed: more than 100000 values"},
     {"data = a.txt", "t.conf:1: data: 'a.txt' looks like a file: data.path=a.txt trains on its text"},
     {"train.lr = 0:1:log:3", "t.conf:1: train.lr: '0:1:log:3': a log range needs positive ends"},
     {"train.lr = 1:0:log:3", "t.conf:1: train.lr: '1:0:log:3': a log range needs positive ends"},
