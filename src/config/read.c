@@ -201,6 +201,7 @@ int config_assign(struct config *c, const char *assignment, struct error *e)
 struct search {
   const char *key;
   struct config_entry *found;
+  struct arena *arena;
 };
 
 static int find_entry(void *context, const struct config_entry *x)
@@ -208,6 +209,7 @@ static int find_entry(void *context, const struct config_entry *x)
   struct search *s = context;
   if (strcmp(s->key, x->key)) return 0;
   *s->found = *x;
+  s->found->value = arena_text(s->arena, x->value); /* the entry's own ends with this call */
   return 1;
 }
 
@@ -215,7 +217,7 @@ int config_assigned(const struct config *c, const char *assignment, struct confi
 {
   const char *value;
   char *key = key_of(assignment, &value);
-  int found = key && config_each(c, find_entry, &(struct search){key, out});
+  int found = key && config_each(c, find_entry, &(struct search){key, out, c->arena});
   memory_free(key);
   return found;
 }
