@@ -116,7 +116,7 @@ test "$(grep -rl secret theirs)" = '' || test "$(grep -rl secret theirs)" = thei
 for signal in TERM INT; do
   for command in "serve y.h5" "import /dev/stdin -o z.h5"; do
     # shellcheck disable=SC2086 # words
-    tail -f /dev/null | timeout -k 5 -s $signal 1 "$program" $command > out 2> err; status=$?
+    tail -f /dev/null | timeout -k 60 -s $signal 1 "$program" $command > out 2> err; status=$?
     test $status -ne 137 || fail "$command: SIG$signal does not end it"
   done
 done
