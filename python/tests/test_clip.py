@@ -886,6 +886,22 @@ class Shapes(unittest.TestCase):
         for i, (part, by) in enumerate(zip(model.parts, scales)):
             torch.testing.assert_close(part.logits(by * x), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
 
+    def test_a_part_that_is_called_as_in_a_wrapper(self):
+        """Its weights are not those of the module around it, which have the same names."""
+        for part in ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"):
+            with self.subTest(part):
+                inner, x = made(Base)
+                model = nn.Module()
+                model.q_proj, model.k_proj = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+                setattr(model, part, inner)
+                model.forward = lambda x, inner=inner, model=model: inner(x) * model.q_proj(x).sigmoid() + model.k_proj(x)
+                before, s = values(model), inner.logits(x)
+                clip = self.clipped(model, x, tau=float(s.min()) / 2)
+                self.assertEqual((clip.refused, clip.layers, clip.clips), ({}, [part], HEADS))
+                changed = {name for name, now in values(model).items() if not torch.equal(now, before[name])}
+                self.assertEqual(changed, {f"{part}.{p}_proj.{of}" for p in "qk" for of in ("weight", "bias")})
+                torch.testing.assert_close(inner.logits(x), s * torch.from_numpy(clip.gamma[0]), rtol=2e-5, atol=1e-5)
+
     def test_who_shares_is_found_once(self):
         """A step of many layers compares no layers with each other."""
         from unittest import mock

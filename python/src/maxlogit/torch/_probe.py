@@ -25,8 +25,8 @@ from maxlogit.torch import _attention
 from maxlogit.torch._attention import (
     Attention,
     Running,
-    clean,
     count_softmax,
+    parameters_of,
     plain_call,
     see_bmm,
     see_sdpa,
@@ -190,10 +190,8 @@ class Probe(TorchFunctionMode):
 
     def _owner(self, parameter: nn.Parameter) -> str:
         if id(parameter) not in self.owners:  # FSDP has others while a module runs
-            for name, module in self.attention.model.named_modules(remove_duplicate=False):
-                for own, p in module._parameters.items():
-                    if p is not None:
-                        self.owners.setdefault(id(p), f"{clean(name)}.{own}".lstrip("."))
+            for path, (module, own) in parameters_of(self.attention.model).items():
+                self.owners.setdefault(id(module._parameters[own]), path)
         return self.owners.get(id(parameter), "")
 
     def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
