@@ -732,7 +732,10 @@ def see_by_hand(q: Tensor, k: Tensor, scale: Optional[float], mask: Mask) -> Non
     """Where a softmax of the products is called, too."""
     at = threads.own.at
     if at is not None and at.place is not None and not torch.compiler.is_compiling():
-        threads.own.by_hand[_owner(at.place)[1]] -= 1
+        name = _owner(at.place)[1]
+        threads.own.by_hand[name] -= 1
+        if threads.own.probe is not None and not at.multihead:  # a user's own products
+            threads.own.probe.by_hand.add(_row_of(name, at.calls))
     see(q, k, scale, mask)
 
 
@@ -859,7 +862,9 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*given, *args, **kwargs)
         if threads.own.probe is not None and not args and not {"return_lse", "return_aux"} & set(kwargs):
             see(query, key, scale, flex_mask(score_mod, block_mask), at, value)
-            return value.new_zeros((*query.shape[:-1], value.shape[-1]))
+            # the mean of the values, as of equal weights; a gate that is multiplied with zeros would seem unused
+            mean = value.detach().mean(-2, keepdim=True).repeat_interleave(query.shape[1] // value.shape[1], 1)
+            return mean.expand(*query.shape[:-1], mean.shape[-1]).contiguous()
         with inside():
             if score_mod is None and _gives_maxima(query, at):
                 return _with_maxima(original, at, given, args, kwargs)
@@ -870,12 +875,17 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class inside:
-    """What is called here was told already."""
+    """What is called here was told already. A probe looks for other uses of queries and keys than this one."""
 
     def __enter__(self) -> None:
         threads.own.at = Running(None, threads.own.at, 0)
+        self.no_grad = None if threads.own.probe is None else torch.no_grad()
+        if self.no_grad is not None:
+            self.no_grad.__enter__()
 
     def __exit__(self, *_: Any) -> None:
+        if self.no_grad is not None:
+            self.no_grad.__exit__(None, None, None)
         at = threads.own.at
         while at is not None and at.place is not None:
             at = at.outer
