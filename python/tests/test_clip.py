@@ -673,6 +673,28 @@ class InLayer(Base):
         return self.gate((y + q) * scale)
 
 
+class InLayerItself(Base):
+    """The very tensor that attention was given."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.out = nn.Linear(SIZE, SIZE)
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        y = F.scaled_dot_product_attention(q, k, v)
+        return y + self.out(k)
+
+
+class InLayerOfParts(InLayerItself):
+    """The second part of a tensor, after the first."""
+
+    def forward(self, x):
+        other, q = self.q_proj(x).unflatten(-1, (self.heads, SIZE)).transpose(1, 2).chunk(2, 1)
+        k, v = (self.split(p(x), self.heads)[:, 2:] for p in (self.k_proj, self.v_proj))
+        return F.scaled_dot_product_attention(q, k, v) + self.out(other) * self.out(q)
+
+
 class InGradient(Base):
     """The weight itself makes an output."""
 
@@ -739,6 +761,8 @@ REFUSED = {
     "keys in a gate": (InGate, "made by k_proj.weight, whose outputs are also used outside"),
     "queries of one head in an output": (InOutputs, "made by q_proj.weight, whose outputs are also used outside"),
     "queries in another layer": (InLayer, "made by qkv.weight, whose outputs are also used outside"),
+    "keys in another layer": (InLayerItself, "made by k_proj.weight, whose outputs are also used outside"),
+    "queries in another layer after others": (InLayerOfParts, "made by q_proj.weight, whose outputs are also used outside"),
     "a weight in an output": (InGradient, "made by k_proj.weight, which is also used outside"),
     "a convolution": (Convolved, "no plain linear layer"),
     "8 bits": (Narrow, "computed in each forward pass .from numbers that are not trained"),

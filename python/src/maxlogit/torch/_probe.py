@@ -131,7 +131,8 @@ class Probe(TorchFunctionMode):
         self.fed: dict[int, Tensor] = {}  # of an output of a linear layer: its columns that are used outside of attention
         self.by_hand: set[str] = set()  # rows of heads whose attention is a part of the graph
         self._seen: dict[Any, list[int]] = {}  # of a node: outputs it depends on of which some columns were not used by then
-        self._done: set[Any] = set()  # nodes of tensors that were followed, or that attention was given
+        self._done: set[Any] = set()  # tensors that were followed
+        self._given: set[Any] = set()  # queries and keys, as attention was given them
         self._followed: Counter[int] = Counter()  # how often an output was reached
         self._is_sharded = any(hasattr(p, "placements") for p in attention.model.parameters())
         self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
@@ -146,7 +147,7 @@ class Probe(TorchFunctionMode):
             with torch.enable_grad():
                 see_sdpa(*args, **kwargs)
             given = (kwargs.get(name, args[i] if i < len(args) else None) for i, name in enumerate(("query", "key")))
-            self._done.update(getattr(x, "grad_fn", None) for x in given)
+            self._given.update(_made_at(x) for x in given)
             with torch.no_grad():
                 return func(*args, **kwargs)
         if func is torch.bmm or func is torch.baddbmm:
@@ -184,9 +185,9 @@ class Probe(TorchFunctionMode):
         if isinstance(x, nn.Parameter) and counts_weights:
             self.inputs.add(id(x))
         root = getattr(x, "grad_fn", None)
-        if root is None or root in self._done:
+        if root is None or _made_at(x) in self._done:
             return
-        self._done.add(root)
+        self._done.add(_made_at(x))
         todo = [(root, False)]
         while todo:
             node, is_complete = todo.pop()
@@ -226,11 +227,12 @@ class Probe(TorchFunctionMode):
                     self.fed[id(leaf)] = columns | self.fed.get(id(leaf), columns)
 
     def see_outputs(self, outputs: Any) -> None:
-        """Of the model. Those of four dimensions are caches of keys, and weights of attention. Losses come last: a penalty of
-        weights is no other purpose of them."""
+        """Of the model. Those of four dimensions, and keys as attention was given them, are caches. Losses come last: a penalty
+        of weights is no other purpose of them."""
         tensors = [x for x in _tensors_in(outputs) if x.is_floating_point() and x.requires_grad and x.dim() <= 3]
         for x in sorted(tensors, key=lambda x: -x.dim()):
-            self._made_of(x, counts_weights=x.dim() > 0)
+            if _made_at(x) not in self._given:
+                self._made_of(x, counts_weights=x.dim() > 0)
 
     def _weight_of(self, func: Any, args: Any, kwargs: Any) -> tuple[Optional[_Weight], Optional[_Weight]]:
         if func in _LINEAR:
@@ -610,6 +612,11 @@ class _Follow:
 
 def _local(x: Tensor) -> Tensor:
     return x.to_local() if hasattr(x, "to_local") else x
+
+
+def _made_at(x: Any) -> tuple[Any, int]:
+    """Where a tensor is in the graph. A node may have made several (chunk)."""
+    return getattr(x, "grad_fn", None), getattr(x, "output_nr", 0)
 
 
 def _tensors_in(x: Any) -> Iterator[Tensor]:
