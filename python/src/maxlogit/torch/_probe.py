@@ -227,8 +227,8 @@ class Probe(TorchFunctionMode):
                     self.fed[id(leaf)] = columns | self.fed.get(id(leaf), columns)
 
     def see_outputs(self, outputs: Any) -> None:
-        """Of the model. Those of four dimensions, and keys as attention was given them, are caches. Losses come last: a penalty
-        of weights is no other purpose of them."""
+        """Outputs of the model. Those of four dimensions, and keys as attention was given them, are caches. Losses come last:
+        a penalty of weights is no other purpose of them."""
         tensors = [x for x in _tensors_in(outputs) if x.is_floating_point() and x.requires_grad and x.dim() <= 3]
         for x in sorted(tensors, key=lambda x: -x.dim()):
             if _made_at(x) not in self._given:
