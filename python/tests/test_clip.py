@@ -7,7 +7,9 @@ import math
 import pickle
 import random
 import unittest
+import unittest.mock
 import warnings
+from collections import UserDict
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +18,14 @@ try:
     import torch
     import torch.nn.functional as F
     from torch import nn
+    from torch.nn.attention.flex_attention import flex_attention
     from torch.utils.checkpoint import checkpoint
 except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
 import maxlogit.torch as mt
 from maxlogit.torch._attention import threads
+from maxlogit.torch._probe import Probe
 
 WIDTH, HEADS, SIZE, T = 24, 4, 6, 10
 
@@ -590,6 +594,120 @@ class Stacked(Base):
         return (self.split(F.linear(x, w), self.heads) for w in self.w)
 
 
+class Gated(Base):
+    """The query projection makes a gate, too (Qwen3-Next), head for head."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.q_proj, self.o_proj = nn.Linear(WIDTH, 2 * self.heads * SIZE, bias), nn.Linear(self.heads * SIZE, WIDTH)
+
+    def forward(self, x):
+        k, v = (self.split(p(x), self.heads) for p in (self.k_proj, self.v_proj))
+        q, gate = self.q_proj(x).unflatten(-1, (self.heads, 2, SIZE)).unbind(-2)
+        return x + self.o_proj(self.attend(q.transpose(1, 2), k, v) * gate.flatten(2).sigmoid())
+
+
+class Cached(Base):
+    """Keys are an output, for later; and a penalty of weights."""
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        return {"y": self.attend(q, k, v), "cache": [(k, v)], "penalty": self.q_proj.weight.square().sum()}
+
+
+class CachedOneHead(Base):
+    def forward(self, x):
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        return F.scaled_dot_product_attention(q, k, v), k, v
+
+
+class ByHand(Base):
+    """The output depends on queries and keys."""
+
+    def attend(self, q, k, v, mask=None):
+        self.entered.append((q.detach(), k.detach(), None))
+        mt.see(q, k)
+        return ((q @ k.transpose(-1, -2) * SIZE**-0.5).softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+class InResidual(Base):
+    """Of the Set Transformer: Q + Attention(Q, K, V)."""
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        return self.attend(q, k, v) + q.transpose(1, 2).flatten(2)
+
+
+class InGate(Base):
+    def forward(self, x):
+        q, k, v = self.project(x)
+        return self.attend(q, k, v) * k.transpose(1, 2).flatten(2).sigmoid()
+
+
+class InGateOfFlex(Base):
+    """Which has no gradient on a processor, and only runs there without one."""
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        return flex_attention(q, k, v).transpose(1, 2).flatten(2) * q.transpose(1, 2).flatten(2).sigmoid()
+
+
+class InOutputs(Base):
+    """Some queries of the last head, in an object."""
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        return Output(self.attend(q, k, v), UserDict(more=[q[:, -1, :, 0]]))
+
+
+class InLayer(Base):
+    """Other columns of the same output come first, and queries have passed another layer's input before."""
+
+    def make(self, bias):
+        self.qkv, self.gate = nn.Linear(WIDTH, 4 * self.heads * SIZE, bias), nn.Linear(self.heads * SIZE, 1)
+
+    def forward(self, x):
+        q, k, v, gate = self.qkv(x).chunk(4, -1)
+        scale = self.gate(gate)
+        y = self.attend(*(self.split(z, self.heads) for z in (q, k, v)))
+        return self.gate((y + q) * scale)
+
+
+class InLayerItself(Base):
+    """The very tensor that attention was given."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.out = nn.Linear(SIZE, SIZE)
+
+    def forward(self, x):
+        q, k, v = self.project(x)
+        y = F.scaled_dot_product_attention(q, k, v)
+        return y + self.out(k)
+
+
+class InLayerOfParts(InLayerItself):
+    """The second part of a tensor, after the first."""
+
+    def forward(self, x):
+        other, q = self.q_proj(x).unflatten(-1, (self.heads, SIZE)).transpose(1, 2).chunk(2, 1)
+        k, v = (self.split(p(x), self.heads)[:, 2:] for p in (self.k_proj, self.v_proj))
+        return F.scaled_dot_product_attention(q, k, v) + self.out(other) * self.out(q)
+
+
+class InGradient(Base):
+    """The weight itself makes an output."""
+
+    def forward(self, x):
+        return super().forward(x) + torch.einsum("btc,oc->bto", x, self.k_proj.weight)
+
+
+@dataclasses.dataclass
+class Output:
+    y: torch.Tensor
+    more: UserDict
+
+
 EXACT = {
     "plain": Base,
     "keys are shared": lambda: Base(groups=2),
@@ -622,6 +740,9 @@ EXACT = {
     "windows": Windows,
     "a sink": Sink,
     "a spectral norm elsewhere": SpectralNorm,
+    "queries and a gate": Gated,
+    "keys are an output": Cached,
+    "by hand": ByHand,
 }
 REFUSED = {
     "an adapter on a frozen base": (Adapted, "frozen"),
@@ -636,6 +757,13 @@ REFUSED = {
     "a weight with another purpose": (Elsewhere, "also used outside"),
     "an embedding with the weight": (ElsewhereIn, "also used outside"),
     "a bias with another purpose": (ElsewhereBias, "also used outside"),
+    "queries in a residual": (InResidual, "made by q_proj.weight, whose outputs are also used outside of attention"),
+    "keys in a gate": (InGate, "made by k_proj.weight, whose outputs are also used outside"),
+    "queries of one head in an output": (InOutputs, "made by q_proj.weight, whose outputs are also used outside"),
+    "queries in another layer": (InLayer, "made by qkv.weight, whose outputs are also used outside"),
+    "keys in another layer": (InLayerItself, "made by k_proj.weight, whose outputs are also used outside"),
+    "queries in another layer after others": (InLayerOfParts, "made by q_proj.weight, whose outputs are also used outside"),
+    "a weight in an output": (InGradient, "made by k_proj.weight, which is also used outside"),
     "a convolution": (Convolved, "no plain linear layer"),
     "8 bits": (Narrow, "computed in each forward pass .from numbers that are not trained"),
     "8 bits in a kernel": (Packed, "no linear layer of the model"),
@@ -886,6 +1014,22 @@ class Shapes(unittest.TestCase):
         for i, (part, by) in enumerate(zip(model.parts, scales)):
             torch.testing.assert_close(part.logits(by * x), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
 
+    def test_a_part_that_is_called_as_in_a_wrapper(self):
+        """Its weights are not those of the module around it, which have the same names."""
+        for part in ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"):
+            with self.subTest(part):
+                inner, x = made(Base)
+                model = nn.Module()
+                model.q_proj, model.k_proj = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+                setattr(model, part, inner)
+                model.forward = lambda x, inner=inner, model=model: inner(x) * model.q_proj(x).sigmoid() + model.k_proj(x)
+                before, s = values(model), inner.logits(x)
+                clip = self.clipped(model, x, tau=float(s.min()) / 2)
+                self.assertEqual((clip.refused, clip.layers, clip.clips), ({}, [part], HEADS))
+                changed = {name for name, now in values(model).items() if not torch.equal(now, before[name])}
+                self.assertEqual(changed, {f"{part}.{p}_proj.{of}" for p in "qk" for of in ("weight", "bias")})
+                torch.testing.assert_close(inner.logits(x), s * torch.from_numpy(clip.gamma[0]), rtol=2e-5, atol=1e-5)
+
     def test_who_shares_is_found_once(self):
         """A step of many layers compares no layers with each other."""
         from unittest import mock
@@ -1013,6 +1157,53 @@ class Shapes(unittest.TestCase):
             self.assertTrue(clip is None or (clip.step() == 0 and not clip.refused))
         for a, b in zip(*found):
             torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+    def test_a_gate_of_flex_attention(self):
+        """The extra pass has another output in its place, which is not zero."""
+        model, x = made(lambda: InGateOfFlex(groups=2))
+        clip = mt.QKClip(model, tau=0.01)
+        clip.verify(x)
+        self.assertRegex(clip.refused[""], "made by q_proj.weight, whose outputs are also used outside of attention")
+
+    def test_a_cache_of_one_head(self):
+        model, x = made(lambda: CachedOneHead(heads=1))
+        self.assertEqual(self.clipped(model, x, tau=0.01).clips, 1)
+
+    def test_hooks_get_no_gradients(self):
+        """Those of a pass that is no training."""
+        model, x = made(Gated)
+        got = []
+
+        def of_queries(module, args, output):
+            output.register_hook(lambda g: got.append("tensor"))
+
+        model.q_proj.register_forward_hook(of_queries)
+        model.o_proj.register_full_backward_hook(lambda *_: got.append("module"))
+        model.v_proj.register_full_backward_pre_hook(lambda *_: got.append("module before"))
+        clip = mt.QKClip(model, tau=0.5)
+        y = model(x)
+        self.assertEqual(got, [])
+        self.assertGreater(clip.step(), 0)
+        y.sum().backward()
+        self.assertEqual(sorted(got), ["module", "module before", "tensor"])
+
+    def test_a_residual_stream_is_followed_once(self):
+        """The cost of finding other uses grows with the depth, and not with its square."""
+        counts = []
+        for depth in (4, 8):
+            torch.manual_seed(0)
+            model, x = nn.Sequential(*(Gated() for _ in range(depth))).train(), torch.randn(1, T, WIDTH)
+            clip, followed = mt.QKClip(model, tau=1e6), []
+            with unittest.mock.patch.object(
+                Probe,
+                "_feed",
+                lambda self, x, leaves, feed=Probe._feed, n=followed: (n.append(len(leaves)), feed(self, x, leaves)),
+            ):
+                model(x)
+            clip.step()
+            self.assertEqual(clip.refused, {})
+            counts.append(sum(followed))
+        self.assertLessEqual(counts[1], 2 * counts[0] + 2)
 
     def test_the_batch_is_as_before(self):
         """What finds the parameters leaves the arguments alone, which this model writes into."""

@@ -9,6 +9,7 @@ import numpy as np
 
 try:
     import torch
+    import torch.distributed.algorithms._checkpoint.checkpoint_wrapper as wrapper
     import torch.nn.functional as F
     from torch import nn
 except ImportError:
@@ -380,14 +381,39 @@ class Two(nn.Module):
 
 class Watching(InFolder):
     def test_names(self):
-        for name, wanted in (
-            ("module.a.b", "a.b"),
-            ("_orig_mod.a._checkpoint_wrapped_module.b", "a.b"),
-            ("_fsdp_wrapped_module.a.1._fsdp_wrapped_module.b", "a.1.b"),
-            ("a.modules.b", "a.modules.b"),
-            ("module", ""),
+        def names(model):
+            return list(dict.fromkeys(path for path, _ in _attention.modules_of(model)))
+
+        def inner():
+            return nn.ModuleDict({"a": wrapper.checkpoint_wrapper(nn.ModuleDict({"b": nn.Linear(2, 2)}))})
+
+        for model in (
+            inner(),
+            nn.DataParallel(inner()),
+            torch.compile(inner()),
+            torch.optim.swa_utils.AveragedModel(inner()),
         ):
-            self.assertEqual(_attention.clean(name), wanted)
+            self.assertEqual(names(model), ["", "a", "a.b"])
+            self.assertEqual(list(_attention.parameters_of(model)), ["a.b.weight", "a.b.bias"])
+        for part in ("module", "module_", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module"):
+            self.assertEqual(names(nn.ModuleDict({part: nn.ModuleDict({"b": nn.Linear(2, 2)})})), ["", part, f"{part}.b"])
+
+    def test_two_of_one_name(self):
+        """A wrapper's own parts, and those of the module in it."""
+
+        class OfAUser(nn.DataParallel):
+            pass
+
+        for part, reason in (
+            (nn.Linear(2, 2), "two modules called 0.first"),
+            (nn.Parameter(torch.zeros(2)), "two parameters called 0.p"),
+        ):
+            model = Two()
+            model.p = nn.Parameter(torch.zeros(2))
+            outer = OfAUser(model)
+            setattr(outer, "first" if isinstance(part, nn.Module) else "p", part)
+            with self.assertRaisesRegex(maxlogit.UsageError, reason):
+                mt.QKClip(nn.Sequential(outer))
 
     def test_readers(self):
         reader = _attention.Reader()

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from maxlogit import UsageError
 from maxlogit.torch._layout import part_of_heads
 from maxlogit.torch._logits import ALL, Mask, max_logits
 
@@ -31,6 +32,7 @@ NOT_FOUND = (
     "the attention interface of transformers and flash-attn, called within the watched model in training mode. If the model "
     "multiplies queries and keys itself, call maxlogit.torch.see(q, k, scale=..., causal=...) there"
 )
+
 
 def _is_exporting() -> bool:
     """Not is_exporting(), which is true in all compiled code before PyTorch 2.10."""
@@ -44,18 +46,67 @@ _modes: Any = torch.overrides  # its stack of modes, whose functions are private
 # compiled code there is none, and a function that was imported by its name before is not found in it.
 _TRACES_NO_MODE = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 10)
 
-_WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module")
+# By a wrapper's class in PyTorch: the part with the wrapped module. Classes go by name, because importing some takes seconds.
+# A user's module may have parts of the same names.
+_WRAPPED = {
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "AveragedModel": "module",
+    "OptimizedModule": "_orig_mod",
+    "ActivationWrapper": "_checkpoint_wrapped_module",
+    "FullyShardedDataParallel": "_fsdp_wrapped_module",
+}
 
 
-def clean(name: str) -> str:
-    """A module's path without the parts that DDP, FSDP, checkpointing and compile add."""
-    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+def _part_in(wrapper: nn.Module) -> Optional[str]:
+    """The name of the part that a wrapper of PyTorch wraps; None: it is no wrapper."""
+    kinds = (kind for kind in type(wrapper).__mro__ if kind.__module__.startswith("torch."))
+    part = next((_WRAPPED[kind.__name__] for kind in kinds if kind.__name__ in _WRAPPED), None)
+    return part if part is not None and wrapper._modules.get(part) is not None else None
+
+
+def modules_of(model: nn.Module, again: bool = True) -> Iterator[tuple[str, nn.Module]]:
+    """Modules by their paths, without the parts that DDP, FSDP, checkpointing and compile add: a wrapper has the path of the
+    module in it, and comes before it. again: also the other paths of a module that has several."""
+    done: set[nn.Module] = set()
+    todo: list[tuple[str, nn.Module]] = [("", model)]
+    while todo:
+        path, module = todo.pop()
+        if not again and module in done:
+            continue
+        done.add(module)
+        yield path, module
+        wrapped = _part_in(module)
+        for part, child in reversed(module._modules.items()):
+            if child is not None:
+                todo.append((path if part == wrapped else f"{path}.{part}".lstrip("."), child))
+
+
+def parameters_of(model: nn.Module, again: bool = True) -> dict[str, tuple[nn.Module, str]]:
+    """By path, the module that has a parameter, and its name there. A wrapper's own parts may not have the path of another:
+    it would be unknown which of them is scaled, or recorded."""
+    found: dict[str, tuple[nn.Module, str]] = {}
+    modules: dict[str, nn.Module] = {}
+    for path, module in modules_of(model, again):
+        wrapper = modules.get(path)
+        if wrapper is not None and wrapper._modules.get(_part_in(wrapper) or "") is not module:
+            raise UsageError(f"the model has two modules called {path}: one of a wrapper, one of what it wraps. Rename one")
+        modules[path] = module
+        for own, parameter in module._parameters.items():
+            name = f"{path}.{own}".lstrip(".")
+            other, its = found.setdefault(name, (module, own))
+            if other._parameters[its] is not parameter:
+                raise UsageError(
+                    f"the model has two parameters called {name}: one of a wrapper, one of what it wraps. Rename one"
+                )
+    return found
 
 
 def _kind(module: nn.Module) -> type:
     """The class of what a wrapper wraps."""
-    inner = [module._modules.get(part) for part in _WRAPPERS if type(module).__module__.startswith("torch.")]
-    return next((_kind(m) for m in inner if m is not None), type(module))
+    part = _part_in(module)
+    inner = None if part is None else module._modules[part]
+    return type(module) if inner is None else _kind(inner)
 
 
 _warned: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
@@ -109,12 +160,12 @@ class Attention:
         self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
         self._places: list[Tensor] = []  # alive, so that no other tensor has their addresses
+        parameters_of(model, again=False)
         modules: dict[str, nn.Module] = {}
-        for name, module in model.named_modules():
+        for name, module in modules_of(model, again=False):
             is_plain = type(module).__module__.startswith("torch.nn.modules")
             if is_plain and not isinstance(module, nn.MultiheadAttention) and module is not model:
                 continue
-            name = clean(name)
             if _is_watched(module):
                 raise ValueError(
                     f"{name or type(module).__name__} is watched as a part of another model: close that one first"
@@ -299,7 +350,7 @@ def attention_of(model: nn.Module, reader: Optional[Reader] = None) -> Attention
     """One for all who ask about a model, with one more reader; compile, DDP and FSDP wrap it, and do not change it."""
     outer = model
     while True:
-        inner = getattr(model, "_orig_mod", model)
+        inner: nn.Module = model._orig_mod if _part_in(model) == "_orig_mod" else model  # type: ignore[assignment]
         inner = inner.module if isinstance(inner, (nn.parallel.DistributedDataParallel, nn.DataParallel)) else inner
         if inner is model:
             break
@@ -681,7 +732,10 @@ def see_by_hand(q: Tensor, k: Tensor, scale: Optional[float], mask: Mask) -> Non
     """Where a softmax of the products is called, too."""
     at = threads.own.at
     if at is not None and at.place is not None and not torch.compiler.is_compiling():
-        threads.own.by_hand[_owner(at.place)[1]] -= 1
+        name = _owner(at.place)[1]
+        threads.own.by_hand[name] -= 1
+        if threads.own.probe is not None and not at.multihead:  # a user's own products
+            threads.own.probe.by_hand.add(_row_of(name, at.calls))
     see(q, k, scale, mask)
 
 
@@ -808,7 +862,9 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*given, *args, **kwargs)
         if threads.own.probe is not None and not args and not {"return_lse", "return_aux"} & set(kwargs):
             see(query, key, scale, flex_mask(score_mod, block_mask), at, value)
-            return value.new_zeros((*query.shape[:-1], value.shape[-1]))
+            # the mean of the values, as of equal weights; a gate that is multiplied with zeros would seem unused
+            mean = value.detach().mean(-2, keepdim=True).repeat_interleave(query.shape[1] // value.shape[1], 1)
+            return mean.expand(*query.shape[:-1], mean.shape[-1]).contiguous()
         with inside():
             if score_mod is None and _gives_maxima(query, at):
                 return _with_maxima(original, at, given, args, kwargs)
@@ -819,12 +875,17 @@ def _wrap_flex(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class inside:
-    """What is called here was told already."""
+    """What is called here was told already. A probe looks for other uses of queries and keys than this one."""
 
     def __enter__(self) -> None:
         threads.own.at = Running(None, threads.own.at, 0)
+        self.no_grad = None if threads.own.probe is None else torch.no_grad()
+        if self.no_grad is not None:
+            self.no_grad.__enter__()
 
     def __exit__(self, *_: Any) -> None:
+        if self.no_grad is not None:
+            self.no_grad.__exit__(None, None, None)
         at = threads.own.at
         while at is not None and at.place is not None:
             at = at.outer

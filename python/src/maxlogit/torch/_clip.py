@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from maxlogit import MISSING, Recorder, UsageError
 from maxlogit._numbers import clip_factors, clip_factors_mla, clip_rule
 from maxlogit.torch import _probe
-from maxlogit.torch._attention import NOT_FOUND, Reader, attention_of, clean
+from maxlogit.torch._attention import NOT_FOUND, Reader, attention_of, parameters_of
 from maxlogit.torch._layout import scale_rows, whole
 from maxlogit.torch._probe import Source
 from maxlogit.torch._ranks import Rows
@@ -223,11 +223,7 @@ class QKClip:
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
         """Parameters by their path, as a probe names them."""
-        found: dict[str, tuple[nn.Module, str]] = {}
-        for name, module in self._attention.model.named_modules(remove_duplicate=False):
-            for own in module._parameters:
-                found.setdefault(f"{clean(name)}.{own}".lstrip("."), (module, own))
-        return found
+        return parameters_of(self._attention.model)
 
     def _has_changed(self) -> bool:
         """Other parameters than those that were followed: all is to be found anew."""

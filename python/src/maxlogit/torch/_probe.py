@@ -9,8 +9,9 @@ import dataclasses
 import functools
 import itertools
 import random
-from collections import Counter, UserDict, deque
-from collections.abc import Iterator
+import sys
+from collections import Counter, OrderedDict, UserDict, deque
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
 import numpy as np
@@ -20,13 +21,14 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from maxlogit.torch import _attention
 from maxlogit.torch._attention import (
     Attention,
     Running,
-    clean,
     count_softmax,
+    parameters_of,
     plain_call,
     see_bmm,
     see_sdpa,
@@ -126,7 +128,13 @@ class Probe(TorchFunctionMode):
         self.claims: dict[int, set[int]] = {}  # of a parameter: outputs of it that make queries or keys
         self.uses: dict[int, dict[int, tuple[int, int]]] = {}  # of a parameter: all of its outputs, first row and count
         self.inputs: set[int] = set()  # parameters that make inputs of linear layers
-        self._seen: set[Any] = set()
+        self.fed: dict[int, Tensor] = {}  # of an output of a linear layer: its columns that are used outside of attention
+        self.by_hand: set[str] = set()  # rows of heads whose attention is a part of the graph
+        self._seen: dict[Any, list[int]] = {}  # of a node: outputs it depends on of which some columns were not used by then
+        self._done: set[Any] = set()  # tensors that were followed
+        self._given: set[Any] = set()  # queries and keys, as attention was given them
+        self._followed: Counter[int] = Counter()  # how often an output was reached
+        self._is_sharded = any(hasattr(p, "placements") for p in attention.model.parameters())
         self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
 
     # --- while the model runs -----------------------------------------------------------------------------
@@ -138,11 +146,19 @@ class Probe(TorchFunctionMode):
         if func is _attention._sdpa:
             with torch.enable_grad():
                 see_sdpa(*args, **kwargs)
+            given = (kwargs.get(name, args[i] if i < len(args) else None) for i, name in enumerate(("query", "key")))
+            self._given.update(_made_at(x) for x in given)
             with torch.no_grad():
                 return func(*args, **kwargs)
         if func is torch.bmm or func is torch.baddbmm:
+            is_attention = threads.own.at is not None and bool(threads.own.at.multihead)
             with torch.enable_grad():
                 see_bmm(func, args)
+            if is_attention:
+                with torch.no_grad():
+                    return func(*args, **kwargs)
+        if func is Tensor.register_hook:  # it waits for the gradient of a loss
+            return torch.utils.hooks.RemovableHandle(OrderedDict())
         if kwargs.get("out") is not None:  # cannot be differentiated
             with torch.no_grad():
                 return func(*args, **kwargs)
@@ -163,17 +179,60 @@ class Probe(TorchFunctionMode):
                 self.uses.setdefault(id(part.parameter), {})[id(leaf)] = part.first, _local(leaf).shape[-1]
         return out
 
-    def _made_of(self, x: Any) -> None:
-        """Of an input of a linear layer: parameters that make it in another way than as weights of linear layers."""
-        todo = [getattr(x, "grad_fn", None)]
-        if isinstance(x, nn.Parameter):
+    def _made_of(self, x: Any, counts_weights: bool = True) -> None:
+        """Of an input of a linear layer, or an output of the model: parameters that make it in another way than as weights of
+        linear layers, and the columns of outputs of linear layers that it depends on."""
+        if isinstance(x, nn.Parameter) and counts_weights:
             self.inputs.add(id(x))
+        root = getattr(x, "grad_fn", None)
+        if root is None or _made_at(x) in self._done:
+            return
+        self._done.add(_made_at(x))
+        todo = [(root, False)]
         while todo:
-            node = todo.pop()
-            if node is not None and node not in self._seen:
-                self._seen.add(node)
-                self.inputs.add(id(getattr(node, "variable", None)))
-                todo.extend(next_node for next_node, _ in node.next_functions)
+            node, is_complete = todo.pop()
+            if is_complete:
+                self._seen[node] = list({i for of, _ in node.next_functions for i in self._unused(of)})
+            elif node is not None and node not in self._seen:
+                self._seen[node] = []
+                if counts_weights:
+                    self.inputs.add(id(getattr(node, "variable", None)))
+                todo.append((node, True))
+                todo.extend((next_node, False) for next_node, _ in node.next_functions)
+        leaves = [self.outputs[i].leaf for i in self._unused(root)]
+        if leaves and x.is_floating_point():
+            with contextlib.suppress(Exception):  # of a kernel without a gradient: training has none there, either
+                self._feed(x, leaves)
+
+    def _unused(self, node: Any) -> list[int]:
+        """Outputs of linear layers that a node depends on, and of which some columns are not known to be used. So a residual
+        stream is followed from one layer to the next, and not back to the first."""
+        own = id(getattr(node, "variable", None))
+        return [i for i in ([own] if own in self.outputs else self._seen.get(node, [])) if not self._is_whole(i)]
+
+    def _is_whole(self, output: int) -> bool:
+        if self._is_sharded:  # the gradients may communicate: all ranks follow the same outputs, whatever their numbers are
+            return self._followed[output] >= 4
+        return output in self.fed and bool(self.fed[output].all())
+
+    def _feed(self, x: Tensor, leaves: list[Tensor]) -> None:
+        with torch._C.DisableTorchFunction(), torch.enable_grad():
+            own = _local(x).float()
+            grads = torch.autograd.grad((own * torch.randn_like(own)).sum(), leaves, retain_graph=True, allow_unused=True)
+            for leaf, grad in zip(leaves, grads):
+                self._followed[id(leaf)] += 1
+                if grad is not None:
+                    grad = _local(grad)
+                    columns = (grad.isfinite() & (grad != 0)).reshape(-1, grad.shape[-1]).any(0)
+                    self.fed[id(leaf)] = columns | self.fed.get(id(leaf), columns)
+
+    def see_outputs(self, outputs: Any) -> None:
+        """Outputs of the model. Those of four dimensions, and keys as attention was given them, are caches. Losses come last:
+        a penalty of weights is no other purpose of them."""
+        tensors = [x for x in _tensors_in(outputs) if x.is_floating_point() and x.requires_grad and x.dim() <= 3]
+        for x in sorted(tensors, key=lambda x: -x.dim()):
+            if _made_at(x) not in self._given:
+                self._made_of(x, counts_weights=x.dim() > 0)
 
     def _weight_of(self, func: Any, args: Any, kwargs: Any) -> tuple[Optional[_Weight], Optional[_Weight]]:
         if func in _LINEAR:
@@ -190,10 +249,8 @@ class Probe(TorchFunctionMode):
 
     def _owner(self, parameter: nn.Parameter) -> str:
         if id(parameter) not in self.owners:  # FSDP has others while a module runs
-            for name, module in self.attention.model.named_modules(remove_duplicate=False):
-                for own, p in module._parameters.items():
-                    if p is not None:
-                        self.owners.setdefault(id(p), f"{clean(name)}.{own}".lstrip("."))
+            for path, (module, own) in parameters_of(self.attention.model).items():
+                self.owners.setdefault(id(module._parameters[own]), path)
         return self.owners.get(id(parameter), "")
 
     def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
@@ -364,15 +421,20 @@ class Probe(TorchFunctionMode):
     # --- after it -----------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """A parameter that makes something else, too, may not be scaled."""
+        """A parameter that makes something else, too, may not be scaled. Where attention is a part of the graph, its outputs
+        depend on queries and keys, and other uses of them are not known."""
         for parameter, by_row in self.made_by.items():
             path = self._said(parameter)
             for row in by_row if parameter in self.inputs else ():
                 self.refuse(row, f"is made by {path}, which is also used outside of its queries and keys")
+            by_hand = np.concatenate([np.empty(0, np.int64), *(by_row[row] for row in by_row if row in self.by_hand)])
             for leaf, (first, count) in self.uses.get(parameter, {}).items():
+                fed = self.fed[leaf].nonzero()[:, 0].cpu().numpy() + first if leaf in self.fed else by_hand[:0]
                 for row, rows in by_row.items():
                     if leaf not in self.claims[parameter] and ((rows >= first) & (rows < first + count)).any():
                         self.refuse(row, f"is made by {path}, which is also used outside of its queries and keys")
+                    if np.intersect1d(np.setdiff1d(rows, by_hand), fed).size:
+                        self.refuse(row, f"is made by {path}, whose outputs are also used outside of attention")
             # heads of several rows that share a parameter shrink together
             names = [row for row in by_row if row in self.sources]
             if not _aligned([self.sources[name] for name in names]):
@@ -552,6 +614,21 @@ def _local(x: Tensor) -> Tensor:
     return x.to_local() if hasattr(x, "to_local") else x
 
 
+def _made_at(x: Any) -> tuple[Any, int]:
+    """Where a tensor is in the graph. A node may have made several (chunk)."""
+    return getattr(x, "grad_fn", None), getattr(x, "output_nr", 0)
+
+
+def _tensors_in(x: Any) -> Iterator[Tensor]:
+    for part in tree_leaves(x):
+        if isinstance(part, Tensor):
+            yield part
+        elif isinstance(part, Mapping):
+            yield from _tensors_in(list(part.values()))
+        elif dataclasses.is_dataclass(part) and not isinstance(part, (type, nn.Module)):
+            yield from _tensors_in([getattr(part, field.name, None) for field in dataclasses.fields(part)])
+
+
 def _whole(leaves: list[Tensor]) -> bool:
     return all(x.dtype in (torch.float32, torch.float64) for x in leaves)
 
@@ -610,6 +687,36 @@ def _not_compiled() -> Iterator[None]:
     stance = getattr(torch.compiler, "set_stance", None)  # from PyTorch 2.6 on
     with stance("force_eager") if stance is not None else contextlib.nullcontext():
         yield
+
+
+@contextlib.contextmanager
+def _no_backward_hooks(model: nn.Module) -> Iterator[None]:
+    """Gradients of this pass are no gradients of a loss. Hooks of modules that wait for those, and FSDP2, which would give
+    weights away and reduce gradients, get none."""
+    hooks = [
+        (module.__dict__, name, own)
+        for module in model.modules()
+        for name in ("_backward_hooks", "_backward_pre_hooks")
+        if (own := module.__dict__.get(name))
+    ]
+    group = sys.modules.get("torch.distributed.fsdp._fully_shard._fsdp_param_group")
+    of_group: Any = getattr(group, "FSDPParamGroup", None)
+    register = getattr(of_group, "_register_post_backward_hook", None)  # private
+
+    def none(self: Any, args: Any, kwargs: Any) -> Any:
+        return (args, kwargs) if threads.own.probe is not None else register(self, args, kwargs)  # type: ignore[misc]
+
+    try:
+        for own, name, old in hooks:
+            own[name] = type(old)()
+        if register is not None:
+            of_group._register_post_backward_hook = none
+        yield
+    finally:
+        for own, name, old in hooks:
+            own[name] = old
+        if register is not None:
+            of_group._register_post_backward_hook = register
 
 
 _Copies = dict[int, tuple[Any, Any]]  # by the id of the original, which is kept alive: original and copy
@@ -708,10 +815,13 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     memo: _Copies = {}
     args, kwargs = tuple(copies(x, memo) for x in args), {name: copies(x, memo) for name, x in kwargs.items()}
     try:
-        with _untouched(attention.model), _not_compiled(), _not_checkpointed(), probe, torch.enable_grad():
+        around = _untouched(attention.model), _not_compiled(), _not_checkpointed(), _no_backward_hooks(attention.model)
+        with contextlib.ExitStack() as stack:
+            for one in (*around, probe, torch.enable_grad()):
+                stack.enter_context(one)
             own = threads.own
             own.at, own.mode, own.owner, own.frame, own.probe = Running(place, None, 0), probe, None, None, probe
-            module.forward(*args, **kwargs)
+            probe.see_outputs(module.forward(*args, **kwargs))
     except Exception as error:
         problem = f"the model's forward pass could not be run once more ({type(error).__name__}: {error})"
     finally:
