@@ -387,11 +387,14 @@ class Watching(InFolder):
         def inner():
             return nn.ModuleDict({"a": wrapper.checkpoint_wrapper(nn.ModuleDict({"b": nn.Linear(2, 2)}))})
 
+        engine = type("DeepSpeedEngine", (nn.Module,), {"__module__": "deepspeed.runtime.engine"})()
+        engine.module = inner()
         for model in (
             inner(),
             nn.DataParallel(inner()),
             torch.compile(inner()),
             torch.optim.swa_utils.AveragedModel(inner()),
+            engine,
         ):
             self.assertEqual(names(model), ["", "a", "a.b"])
             self.assertEqual(list(_attention.parameters_of(model)), ["a.b.weight", "a.b.bias"])

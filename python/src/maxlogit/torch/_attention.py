@@ -46,8 +46,8 @@ _modes: Any = torch.overrides  # its stack of modes, whose functions are private
 # compiled code there is none, and a function that was imported by its name before is not found in it.
 _TRACES_NO_MODE = tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 10)
 
-# By a wrapper's class in PyTorch: the part with the wrapped module. Classes go by name, because importing some takes seconds.
-# A user's module may have parts of the same names.
+# By a wrapper's class in PyTorch, DeepSpeed or Megatron: the part with the wrapped module. Classes go by name, because
+# importing some takes seconds. A user's module may have parts of the same names.
 _WRAPPED = {
     "DataParallel": "module",
     "DistributedDataParallel": "module",
@@ -55,12 +55,14 @@ _WRAPPED = {
     "OptimizedModule": "_orig_mod",
     "ActivationWrapper": "_checkpoint_wrapped_module",
     "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "DeepSpeedEngine": "module",
+    "Float16Module": "module",
 }
 
 
 def _part_in(wrapper: nn.Module) -> Optional[str]:
     """The name of the part that a wrapper of PyTorch wraps; None: it is no wrapper."""
-    kinds = (kind for kind in type(wrapper).__mro__ if kind.__module__.startswith("torch."))
+    kinds = (kind for kind in type(wrapper).__mro__ if kind.__module__.startswith(("torch.", "deepspeed.", "megatron.")))
     part = next((_WRAPPED[kind.__name__] for kind in kinds if kind.__name__ in _WRAPPED), None)
     return part if part is not None and wrapper._modules.get(part) is not None else None
 
