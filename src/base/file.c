@@ -334,6 +334,12 @@ int lock_was_taken(const struct lock *lock, struct error *e)
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
 
+/* A new file may have the number of a removed one, but not its owner. */
+static int is_that_file(const struct stat *a, const struct stat *b)
+{
+  return a->st_ino == b->st_ino && a->st_dev == b->st_dev && a->st_uid == b->st_uid;
+}
+
 /* The file whose attributes the next one gets. It is the one of that name, or the one that the lock guards if another
    user has renamed or replaced that: a file of more rights may lie there now. Returns 0 if there is none. */
 static int find_former(struct stat *former, int folder, const char *name, const struct lock *held)
@@ -341,9 +347,7 @@ static int find_former(struct stat *former, int folder, const char *name, const 
   const struct stat *last = held ? held->guarded : NULL;
   if (fstatat(folder, name, former, AT_SYMLINK_NOFOLLOW) || !S_ISREG(former->st_mode))
     *former = (struct stat){0};
-  if (last &&
-      (former->st_ino != last->st_ino || former->st_dev != last->st_dev || former->st_uid != last->st_uid))
-    *former = *last; /* a new file may have the number of a removed one, but not its owner */
+  if (last && !is_that_file(former, last)) *former = *last;
   return former->st_nlink != 0;
 }
 
@@ -361,7 +365,7 @@ static void keep_attributes(int fd, int folder, const char *name, const struct l
   struct stat now;
   int from = call_open(folder, name, O_RDONLY | O_NONBLOCK, 0);
   char *buffer = memory_new(PLATFORM_ATTRIBUTES, 1);
-  if (from >= 0 && same_group && same_owner && !fstat(from, &now) && now.st_ino == old.st_ino)
+  if (from >= 0 && same_group && same_owner && !fstat(from, &now) && is_that_file(&now, &old))
     platform_copy_attributes(from, fd, buffer);
   memory_free(buffer);
   if (from >= 0) close(from);

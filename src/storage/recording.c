@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error_export.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "maxlogit/record.h"
 #include "storage/recorder_state.h"
 
@@ -32,14 +33,10 @@ struct maxlogit_recorder {
 static const struct maxlogit_record_options nothing;
 
 /* HDF5 takes a part "." for the group itself. */
-static int has_dots(const char *name)
+static int is_dots(void *context, const char *part)
 {
-  for (;; name++) {
-    const size_t length = strcspn(name, "/");
-    if (length && length < 3 && strspn(name, ".") == length) return 1;
-    name += length;
-    if (!*name) return 0;
-  }
+  (void)context;
+  return !strcmp(part, ".") || !strcmp(part, "..");
 }
 
 /* A name consists of letters, digits and some other characters, and has no empty part. */
@@ -52,7 +49,7 @@ static int check_name(const char *what, const char *name, struct error *e)
   if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./") != length)
     wrong = "may have letters, digits and _ - . / alone";
   if (*name == '/' || name[length - 1] == '/' || strstr(name, "//")) wrong = "has an empty part";
-  if (has_dots(name)) wrong = "has a part '.' or '..'";
+  if (text_split(name, '/', is_dots, NULL)) wrong = "has a part '.' or '..'";
   return wrong ? error_set(e, STATUS_USAGE, "%s '%.100s' %s", what, name, wrong) : STATUS_OK;
 }
 
@@ -334,14 +331,12 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
 
 /* --- series ---------------------------------------------------------------------------------------------- */
 
-static const char *const steps[] = {"step", "spectra_step", "val_step", "probe_step"}; /* axes of rows */
-
 /* A name has one place in the file: no other series is there, below it or above it, and no axis. */
 static int check_place(const struct recorder *r, const struct maxlogit_series *s, struct error *e)
 {
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    if (!strcmp(s->name, steps[i]) || is_below(s->name, steps[i]))
-      return error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, steps[i]);
+  for (int t = 0; t < AXIS_COUNT; t++)
+    if (!strcmp(s->name, table_steps[t]) || is_below(s->name, table_steps[t]))
+      return error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, table_steps[t]);
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {
       const struct row_column *other = &r->rows.table[t].column[c];
@@ -360,8 +355,8 @@ static int check_axis(const struct recorder *r, const char *axis, long size, str
   if (status) return status;
   if (strlen(axis) > 31 || strchr(axis, '/'))
     return error_set(e, STATUS_USAGE, "axis '%s': at most 31 bytes, and no '/'", axis);
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    if (!strcmp(axis, steps[i]))
+  for (int t = 0; t < AXIS_COUNT; t++)
+    if (!strcmp(axis, table_steps[t]))
       return error_set(e, STATUS_USAGE, "axis '%s': that is an axis of rows", axis);
   for (int t = 0; t < AXIS_COUNT; t++)
     for (int c = 1; c < r->rows.table[t].columns; c++) {

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/markup.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "comm/comm.h"
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
@@ -59,8 +60,7 @@ static int rerun(void *request, struct error *e)
   if (has_files && a->output && !access(a->output, F_OK))
     return error_set(e, STATUS_USAGE, "%s exists", a->output);
   rerun_path(again, path, a->output);
-  const char *end = a->output ? strstr(a->output, ".rerun.h5") : NULL;
-  if (end && !end[strlen(".rerun.h5")])
+  if (a->output && text_ends_with(a->output, ".rerun.h5"))
     return error_set(
       e, STATUS_USAGE,
       "--output: a rerun may replace %s, as it does what a stopped one left: give another name", a->output);

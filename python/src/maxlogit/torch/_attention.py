@@ -60,10 +60,15 @@ _WRAPPED = {
 }
 
 
+@functools.lru_cache(1024)
+def _part_of(kind: type) -> Optional[str]:
+    bases = (base for base in kind.__mro__ if base.__module__.startswith(("torch.", "deepspeed.", "megatron.")))
+    return next((_WRAPPED[base.__name__] for base in bases if base.__name__ in _WRAPPED), None)
+
+
 def _part_in(wrapper: nn.Module) -> Optional[str]:
-    """The name of the part that a wrapper of PyTorch wraps; None: it is no wrapper."""
-    kinds = (kind for kind in type(wrapper).__mro__ if kind.__module__.startswith(("torch.", "deepspeed.", "megatron.")))
-    part = next((_WRAPPED[kind.__name__] for kind in kinds if kind.__name__ in _WRAPPED), None)
+    """The name of the part that a wrapper wraps; None: it is no wrapper."""
+    part = _part_of(type(wrapper))
     return part if part is not None and wrapper._modules.get(part) is not None else None
 
 
