@@ -6,11 +6,14 @@ set -e
 to=$(mktemp -d)
 trap 'rm -rf "$to"' EXIT
 prefix=$(sed -n 's/^prefix=//p' "$top_builddir/maxlogit.pc")
+libdir=$(pkg-config --variable=libdir "$top_builddir/maxlogit.pc")
+lib=${libdir#"$prefix/"} # Debian's packages have lib/x86_64-linux-gnu
 unset MAKEFLAGS MFLAGS MAKELEVEL
 $MAKE -s -C "$top_builddir" install DESTDIR="$to" >"$to/log" 2>&1 || { cat "$to/log"; exit 1; }
 at=$to$prefix
-for part in bin/maxlogit lib/libmaxlogit.a lib/pkgconfig/maxlogit-static.pc include/maxlogit/maxlogit.h \
-    lib/libmaxlogit.so lib/pkgconfig/maxlogit.pc include/maxlogit/record.h share/man/man1/maxlogit.1 share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp \
+for part in bin/maxlogit "$lib/libmaxlogit.a" "$lib/pkgconfig/maxlogit-static.pc" include/maxlogit/maxlogit.h \
+    "$lib/libmaxlogit.so" "$lib/pkgconfig/maxlogit.pc" include/maxlogit/record.h share/man/man1/maxlogit.1 \
+    share/bash-completion/completions/maxlogit share/maxlogit/plots/style.gp \
     share/maxlogit/page/runs.js share/maxlogit/python/maxlogit/importer/__init__.py; do
   [ -s "$at/$part" ] || { echo "$part was not installed"; exit 1; }
 done
@@ -41,7 +44,7 @@ int main(void)
 }
 END
 flags=$(sed -n 's/^SANITIZER_FLAGS = //p' "$top_builddir/Makefile")
-found=$(PKG_CONFIG_PATH="$at/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
+found=$(PKG_CONFIG_PATH="$at/$lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
   pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit-static)
 # shellcheck disable=SC2086 # lists of flags
 $CC $flags -Wall -Werror -o "$to/driver" "$to/driver.c" $found
@@ -52,11 +55,11 @@ grep -q '^3 steps, loss [0-9]' "$to/said"
 awk '/<!-- record.c -->/ { found = 1 } /^```/ && inside { exit } inside { print } /^```c/ && found { inside = 1 }' \
   "${top_srcdir:-.}/doc/library.md" >"$to/mine.c"
 [ "$(wc -l <"$to/mine.c")" -gt 20 ] || { echo "doc/library.md has no example of a recording"; exit 1; }
-found=$(PKG_CONFIG_PATH="$at/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
+found=$(PKG_CONFIG_PATH="$at/$lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}" \
   pkg-config --define-variable=prefix="$at" --cflags --libs maxlogit)
 # shellcheck disable=SC2086 # lists of flags
 $CC $flags -Wall -Werror -o "$to/mine" "$to/mine.c" $found -lm
-(cd "$to" && LD_LIBRARY_PATH="$at/lib" ./mine)
+(cd "$to" && LD_LIBRARY_PATH="$at/$lib" ./mine)
 "$at/bin/maxlogit" show "$to/mine.h5" | tee "$to/said"
 grep -q '^muon .* 0.02 .* 1 finished .* 100 .*71.3 L1H3' "$to/said"
 "$at/bin/maxlogit" export "$to/mine.h5" attn/max_logit --every=99 | grep -q '^99 2 11.9 '

@@ -18,8 +18,7 @@ class Maxlogit(AutotoolsPackage, CudaPackage):
 
     depends_on("c", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("openblas threads=pthreads ~ilp64")
-    depends_on("netlib-lapack +lapacke")
+    depends_on("openblas threads=pthreads ~ilp64")  # with LAPACKE
     depends_on("hdf5 ~mpi")
     depends_on("gsl")
     depends_on("jansson")

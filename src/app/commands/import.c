@@ -103,7 +103,7 @@ static void add_options(struct line *l, struct options *r)
 /* The library of this program: beside it as built, or as installed. Empty: the package looks for one. */
 static void find_library(char out[4200])
 {
-  static const char *const places[] = {"libmaxlogit.so.1", "../lib/libmaxlogit.so.1",
+  static const char *const places[] = {"libmaxlogit.so.1", "../" LIB "/libmaxlogit.so.1",
                                        PKGLIBDIR "/../libmaxlogit.so.1"};
   char program[2048];
   platform_program(program, sizeof program);
