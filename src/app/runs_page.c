@@ -685,8 +685,9 @@ static int is_there(const struct fixed *f) { return strcmp(f->name, "play.html")
 
 int runs_page_may_replace(const char *folder, struct error *error)
 {
-  const char *names[sizeof fixed / sizeof *fixed];
-  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) names[i] = fixed[i].name;
+  enum { FIXED = sizeof fixed / sizeof *fixed };
+  const char *names[FIXED + 1] = {"data"}; /* the folder of the series */
+  for (int i = 0; i < FIXED; i++) names[i + 1] = fixed[i].name;
   return page_may_replace(folder, names, error);
 }
 

@@ -1,5 +1,6 @@
 #include "ledger/ledger_file.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,21 +19,18 @@ static char *path_of(const struct ledger *l)
   return path.text;
 }
 
-/* Returns NULL if the file is missing or is not a ledger. */
-static json_t *load(const struct ledger *l)
+/* Returns NULL if the file is missing. What is not a ledger is an error: it may be anybody's. */
+static json_t *load(const char *path, struct error *error)
 {
-  char *path = path_of(l);
-  json_t *all = NULL;
-  if (!access(path, F_OK)) {
-    all = other_ledger_read(path, NULL);
-    if (!json_is_array(all)) {
-      warning("%s is not a ledger: what was found before is not known", path);
-      json_decref(all);
-      all = NULL;
-    }
-  }
-  memory_free(path);
-  return all;
+  if (access(path, F_OK) && errno == ENOENT) return NULL;
+  json_t *all = other_ledger_read(path, error);
+  if (json_is_array(all) || error->status) return all;
+  json_decref(all);
+  error_set(
+    error, STATUS_USAGE,
+    "%s is not a ledger and stays as it is: rename or remove it, then the same command writes the verdicts",
+    path);
+  return NULL;
 }
 
 static int is_of(const json_t *old, const char *id, const char *settings)
@@ -61,14 +59,18 @@ static void recall(struct entry *x, const json_t *old)
 
 void ledger_recall(struct ledger *l)
 {
+  if (!l->folder) return;
   struct buffer settings = {0};
-  json_t *all = l->folder ? load(l) : NULL;
+  struct error ignored = {0}; /* ledger_save reports it */
+  char *path = path_of(l);
+  json_t *all = load(path, &ignored);
   ledger_settings(l, &settings);
   for (int i = 0; i < l->entries; i++)
     for (size_t k = 0; k < json_array_size(all); k++)
       if (is_of(json_array_get(all, k), l->entry[i].claim->id, settings.text))
         recall(&l->entry[i], json_array_get(all, k));
   memory_free(settings.text);
+  memory_free(path);
   json_decref(all);
 }
 
@@ -79,18 +81,37 @@ static int is_in(const json_t *all, const json_t *one)
   return 0;
 }
 
-int ledger_save(const struct ledger *l, struct error *error)
+static int join_and_write(const struct ledger *l, const char *path, struct error *error)
 {
-  if (!l->folder) return STATUS_OK;
-  json_t *now = ledger_json(l), *old = load(l);
+  json_t *old = load(path, error);
+  if (error->status) return error->status;
+  json_t *now = ledger_json(l);
   for (size_t k = 0; k < json_array_size(old); k++)
     if (!is_in(now, json_array_get(old, k))) json_array_append(now, json_array_get(old, k));
-  char *text = json_dumps(now, JSON_INDENT(1) | JSON_REAL_PRECISION(15)), *path = path_of(l);
+  char *text = json_dumps(now, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
   REQUIRE(text);
   int status = file_write(path, text, strlen(text), error);
-  memory_free(path);
   free(text);
   json_decref(now);
   json_decref(old);
+  return status;
+}
+
+int ledger_save(const struct ledger *l, struct error *error)
+{
+  if (!l->folder) return STATUS_OK;
+  struct buffer lock_path = {0};
+  char *path = path_of(l);
+  buffer_add(&lock_path, "%s.lock", path);
+  struct lock *lock = NULL;
+  for (int turns = 0; turns < 100 && !lock; turns++) { /* of a tenth of a second */
+    *error = (struct error){0};
+    lock = lock_take(lock_path.text, error);
+    if (!lock && errno != EWOULDBLOCK) break;
+  }
+  int status = lock ? join_and_write(l, path, error) : error->status;
+  lock_release(lock, lock_path.text);
+  memory_free(lock_path.text);
+  memory_free(path);
   return status;
 }

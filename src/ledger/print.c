@@ -403,6 +403,9 @@ int print_block(const struct readme_block *block, const char *folder, const char
   struct error missing = {0};
   int status = file_read_real(path.text, &old, &length, &missing);
   status = status && errno != ENOENT ? error_set(error, status, "%s", missing.text) : STATUS_OK;
+  if (old && memchr(old, 0, length))
+    status = error_set(error, STATUS_USAGE,
+                       "%s is not plain text (UTF-16?) and stays as it is: save it as UTF-8", path.text);
   if (!status) {
     put_block(&text, old, question ? question : "0-experiments", block);
     status = file_make_folders(path.text, error);

@@ -99,8 +99,19 @@ grep -q '"id": "C-54"' "$dir/runs/claims.json" || fail "claims that were not ask
 claims C-18 model.ffn_width=32 -q > "$dir/table" 2>&1 || fail "other settings: $(cat "$dir/table")"
 grep -q 'changed after' "$dir/table" && fail "other settings are taken for a change"
 echo nonsense > "$dir/runs/claims.json"
-claims C-18 -q > "$dir/table" 2>&1 || fail "a damaged file"
-grep -q 'is not a ledger: what was found before is not known' "$dir/table" || fail "a damaged file: $(cat "$dir/table")"
+claims C-18 -q > "$dir/table" 2>&1 && fail "another file called claims.json is replaced"
+grep -q '^C-18 ' "$dir/table" && grep -q 'claims.json is not a ledger and stays as it is' "$dir/table" || fail "another file: $(cat "$dir/table")"
+[ "$(cat "$dir/runs/claims.json")" = nonsense ] || fail "another file is lost"
+# another command that is joining its verdicts is waited for
+if command -v flock >/dev/null; then
+  flock "$dir/runs/claims.json.lock" sh -c 'sleep 3; echo "[]" >"$1"' - "$dir/runs/claims.json" &
+  sleep 0.5
+  rm "$dir/runs/claims.json"
+  claims C-18 -q >/dev/null 2>&1
+  wait
+  grep -q '"id": "C-18"' "$dir/runs/claims.json" || fail "a verdict of two commands at once is lost"
+fi
+[ ! -e "$dir/runs/claims.json.lock" ] || fail "the ledger's lock is left"
 cp "$dir/kept.json" "$dir/runs/claims.json"
 
 # the quick level takes rates that were chosen before, and goes to its seeds; the full one, --rates and other settings choose
@@ -148,6 +159,9 @@ done
 grep -q '^By hand' "$dir/old/04-cures/README.md" || fail "what was written by hand is lost"
 echo 'At the end.' >> "$dir/old/04-cures/README.md"
 cp "$dir/old/04-cures/README.md" "$dir/before"
+printf 'notes\n\0the rest of them\n' >"$dir/binary" && mkdir -p "$dir/not-text/04-cures" && cp "$dir/binary" "$dir/not-text/04-cures/README.md"
+claims C-18 -q --readme "$dir/not-text" >/dev/null 2>"$dir/err" && fail "a README that is no text is written"
+grep -q '04-cures/README.md is not plain text' "$dir/err" && cmp "$dir/binary" "$dir/not-text/04-cures/README.md" || fail "a README that is no text: $(cat "$dir/err")"
 claims C-18 -q --readme "$dir/old" > /dev/null
 cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "the block is not replaced in place"
 
