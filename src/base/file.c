@@ -316,6 +316,7 @@ void file_keep_private(const char *path)
 
 struct lock {
   int fd;
+  pid_t owner;
   char *path;
   struct stat *guarded; /* the file at its last writing, st_nlink = 0 if there was none; NULL: not known */
 };
@@ -330,6 +331,7 @@ static int is_same_file(int fd, int folder, const char *name)
 
 int lock_was_taken(const struct lock *lock, struct error *e)
 {
+  if (lock->owner != getpid()) return STATUS_OK; /* run_apart's child, whose parent has the open file */
   if (is_same_file(lock->fd, AT_FDCWD, lock->path)) return STATUS_OK;
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
@@ -401,13 +403,13 @@ static int publish(int fd, const struct file_move *p, const struct lock *held, s
   return status;
 }
 
-int file_publish(const char *temporary, const char *path, struct error *e)
+int file_publish(const char *temporary, const char *path, const struct lock *held, struct error *e)
 {
   struct file_move p = {.from = name_in(temporary), .to = name_in(path), .path = path};
   if ((p.from_folder = folder_of(temporary, "sync", e)) < 0) return STATUS_FAIL;
   p.to_folder = folder_of(path, "write", e);
   int fd = call_open(p.from_folder, p.from, O_RDONLY | O_NONBLOCK, 0);
-  int status = p.to_folder < 0 ? STATUS_FAIL : fd < 0 ? fail(e, "sync", temporary) : publish(fd, &p, NULL, e);
+  int status = p.to_folder < 0 ? STATUS_FAIL : fd < 0 ? fail(e, "sync", temporary) : publish(fd, &p, held, e);
   if (p.to_folder < 0) unlinkat(p.from_folder, p.from, 0);
   if (fd >= 0) close(fd);
   if (p.to_folder >= 0) close(p.to_folder);
@@ -605,6 +607,14 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
   return read_whole(file_open(path, e), path, text, length, e);
 }
 
+int file_read_held(const char *path, char **text, size_t *length, struct lock *lock, struct error *e)
+{
+  int fd = file_open(path, e);
+  if (!lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
+  if (fd < 0 || fstat(fd, lock->guarded)) *lock->guarded = (struct stat){0};
+  return read_whole(fd, path, text, length, e);
+}
+
 int file_read_real(const char *path, char **text, size_t *length, struct error *e)
 {
   int folder = folder_of(path, "read", e);
@@ -787,6 +797,7 @@ struct lock *lock_take(const char *path, struct error *e)
     if (is_same_file(fd, AT_FDCWD, path)) {
       struct lock *lock = memory_new(1, sizeof *lock);
       lock->fd = fd;
+      lock->owner = getpid();
       lock->path = memory_text(path);
       return lock;
     }

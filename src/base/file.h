@@ -16,12 +16,13 @@
    owner and extended attributes of the old one. A link in place of a folder of `path` is followed only if it belongs to
    this user or root, or if only its owner can write to the folder that contains it. This holds for all functions that
    write, remove or lock. */
-int file_publish(const char *temporary, const char *path, struct error *);         /* removes it on failure */
-int file_write(const char *path, const void *data, size_t length, struct error *); /* writes and publishes */
-struct lock;
+int file_write(const char *path, const void *data, size_t length, struct error *);
 /* The same for the holder of a lock (may be NULL). If another process has taken the lock, nothing is renamed:
    STATUS_FAIL. */
+struct lock;
 int file_write_held(const char *path, const void *data, size_t length, const struct lock *, struct error *);
+/* All but the write. Removes the temporary file on failure. */
+int file_publish(const char *temporary, const char *path, const struct lock *, struct error *);
 int file_copy(const char *from, const char *to, struct error *); /* reads all of it into memory; not a link */
 int file_remove(const char *path);                               /* a missing file is not an error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
@@ -87,6 +88,8 @@ void lock_release(struct lock *, const char *remove_path_or_null);
 /* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of
    a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
+/* file_read of a file that will be replaced under the lock, which guards the file that was read. */
+int file_read_held(const char *path, char **text, size_t *length, struct lock *, struct error *);
 /* Write a text to the lock's file, for other processes. */
 void lock_write(struct lock *, const char *text);
 /* STATUS_FAIL if another process has removed the lock's file to lock one of its own. */

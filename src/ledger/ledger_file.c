@@ -81,7 +81,8 @@ static int is_in(const json_t *all, const json_t *one)
   return 0;
 }
 
-static int join_and_write(const struct ledger *l, const char *path, struct error *error)
+static int join_and_write(const struct ledger *l, const char *path, const struct lock *lock,
+                          struct error *error)
 {
   json_t *old = load(path, error);
   if (error->status) return error->status;
@@ -90,7 +91,7 @@ static int join_and_write(const struct ledger *l, const char *path, struct error
     if (!is_in(now, json_array_get(old, k))) json_array_append(now, json_array_get(old, k));
   char *text = json_dumps(now, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
   REQUIRE(text);
-  int status = file_write(path, text, strlen(text), error);
+  int status = file_write_held(path, text, strlen(text), lock, error);
   free(text);
   json_decref(now);
   json_decref(old);
@@ -109,7 +110,7 @@ int ledger_save(const struct ledger *l, struct error *error)
     lock = lock_take(lock_path.text, error);
     if (!lock && errno != EWOULDBLOCK) break;
   }
-  int status = lock ? join_and_write(l, path, error) : error->status;
+  int status = lock ? join_and_write(l, path, lock, error) : error->status;
   lock_release(lock, lock_path.text);
   memory_free(lock_path.text);
   memory_free(path);

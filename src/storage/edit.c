@@ -20,8 +20,13 @@ static struct lock *hold(const char *path, char lock_path[4096], struct error *e
   return lock_take(lock_path, e);
 }
 
+struct change {
+  const char *path, *text;
+  struct lock *lock;
+};
+
 /* Add a note with today's date, and save the file. Frees h. */
-static int save_with_note(struct h5 *h, const char *path, const char *text, struct error *e)
+static int save_with_note(struct h5 *h, const struct change *c, const char *text, struct error *e)
 {
   struct notes n = {0};
   char now[32];
@@ -30,9 +35,9 @@ static int save_with_note(struct h5 *h, const char *path, const char *text, stru
   notes_add(&n, now, text);
   if (!status) notes_write(h, &n);
   notes_free(&n);
-  if (!status) return h5_save(h, path, e);
+  if (!status) return h5_save(h, c->path, c->lock, e);
   h5_free(h);
-  return error_prefix(e, "%s", path);
+  return error_prefix(e, "%s", c->path);
 }
 
 /* Is it a readable run? */
@@ -43,10 +48,6 @@ static int check_run(const char *path, struct error *e)
   if (!status) run_close(r);
   return status;
 }
-
-struct change {
-  const char *path, *text;
-};
 
 /* Run `work` in a child process: another program may have written the file, and the HDF5 library may crash on it. */
 static int change_apart(int (*work)(void *, struct error *), struct change *c, struct error *e)
@@ -60,8 +61,8 @@ static int put_note(void *context, struct error *e)
 {
   const struct change *c = context;
   struct h5 *h = NULL;
-  int status = h5_change(&h, c->path, 0, e);
-  return status ? status : save_with_note(h, c->path, c->text, e);
+  int status = h5_change(&h, c->path, 0, c->lock, e);
+  return status ? status : save_with_note(h, c, c->text, e);
 }
 
 int note_put(const char *path, const char *text, struct error *e)
@@ -70,7 +71,7 @@ int note_put(const char *path, const char *text, struct error *e)
   if (check_run(path, e)) return e->status;
   struct lock *lock = hold(path, lock_path, e);
   if (!lock) return e->status;
-  int status = change_apart(put_note, &(struct change){path, text}, e);
+  int status = change_apart(put_note, &(struct change){path, text, lock}, e);
   lock_release(lock, lock_path);
   return status;
 }
@@ -83,10 +84,14 @@ int notes_carry(const char *from, const char *to, struct error *e)
   int status = run_open(&r, from, e);
   if (!status) status = run_notes(r, &notes, e);
   if (r) run_close(r);
-  if (!status && notes.count && !(status = h5_change(&h, to, 0, e))) {
+  char lock_path[4096];
+  struct lock *lock = !status && notes.count ? hold(to, lock_path, e) : NULL;
+  if (!status && notes.count) status = lock ? h5_change(&h, to, 0, lock, e) : e->status;
+  if (h) {
     notes_write(h, &notes);
-    status = h5_save(h, to, e);
+    status = h5_save(h, to, lock, e);
   }
+  lock_release(lock, lock_path);
   notes_free(&notes);
   return status;
 }
@@ -136,21 +141,22 @@ static void add_event(struct h5 *h, long step)
 
 static int accept(void *context, struct error *e)
 {
-  const char *path = ((struct change *)context)->path, *text = ((struct change *)context)->text;
+  const struct change *c = context;
+  const char *path = c->path, *text = c->text;
   struct run_file *r = NULL;
   struct h5 *h = NULL;
   struct buffer note = {0};
   size_t size;
   int status = read_everything(path, &r, e);
   if (!status) run_rest(r);
-  if (!status) status = h5_change(&h, path, 1, e);
+  if (!status) status = h5_change(&h, path, 1, c->lock, e);
   if (!status) {
     const char *head = run_head(r, &size);
     h5_put_head(h, head, size);
     if (strcmp(run_state(r), "running")) add_event(h, run_last_step(r)); /* the journal counts events */
     buffer_add(&note, "edited by another program than maxlogit, and accepted as it is%s%s", text ? ": " : "",
                text ? text : "");
-    status = save_with_note(h, path, note.text, e);
+    status = save_with_note(h, c, note.text, e);
   }
   if (r) run_close(r);
   memory_free(note.text);
@@ -169,7 +175,7 @@ int note_accept(const char *path, const char *text, struct error *e)
   }
   struct lock *lock = hold(path, lock_path, e);
   if (!lock) return e->status;
-  int status = change_apart(accept, &(struct change){path, text}, e);
+  int status = change_apart(accept, &(struct change){path, text, lock}, e);
   lock_release(lock, lock_path);
   return status;
 }

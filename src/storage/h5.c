@@ -346,8 +346,6 @@ void h5_put_head(struct h5 *h, const void *head, size_t size)
   h->head_size = size;
 }
 
-int h5_save(struct h5 *h, const char *path, struct error *e) { return h5_save_held(h, path, NULL, e); }
-
 /* In `folder` (-1: that of the path). */
 static int save(struct h5 *h, int folder, const char *path, const struct lock *held, struct error *e)
 {
@@ -373,7 +371,7 @@ static int save(struct h5 *h, int folder, const char *path, const struct lock *h
   return status;
 }
 
-int h5_save_held(struct h5 *h, const char *path, const struct lock *held, struct error *e)
+int h5_save(struct h5 *h, const char *path, const struct lock *held, struct error *e)
 {
   return save(h, -1, path, held, e);
 }
@@ -650,17 +648,18 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   return STATUS_OK;
 }
 
-static int load(struct h5 **out, const char *path, const char *advice, int changing, struct error *e)
+/* To be changed under `lock`, or only read if it is NULL. */
+static int load(struct h5 **out, const char *path, const char *advice, struct lock *lock, struct error *e)
 {
   struct h5 *h = h5_blank();
   size_t size = 0;
-  int status = file_read(path, &h->text, &size, e);
+  int status = lock ? file_read_held(path, &h->text, &size, lock, e) : file_read(path, &h->text, &size, e);
   h->size = size;
   if (!status) status = judge(path, h->text, size, advice, e);
   if (!status) status = h5_gate_header(path, h->text, size, e);
   if (!status) status = examine_apart(path, h->text, size, e);
   uint64_t end = status ? 0 : stated_end(h->text, size);
-  if (!status && (h->file = open_image(h, changing ? end : size, changing)) < 0)
+  if (!status && (h->file = open_image(h, lock ? end : size, lock != NULL)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
   if (status)
     h5_free(h);
@@ -669,7 +668,7 @@ static int load(struct h5 **out, const char *path, const char *advice, int chang
   return status;
 }
 
-int h5_load(struct h5 **out, const char *path, struct error *e) { return load(out, path, "", 0, e); }
+int h5_load(struct h5 **out, const char *path, struct error *e) { return load(out, path, "", NULL, e); }
 
 int h5_load_or(struct h5 **out, const char *path, const char *advice, struct error *e)
 {
@@ -678,13 +677,13 @@ int h5_load_or(struct h5 **out, const char *path, const char *advice, struct err
 
 int h5_load_unsealed(struct h5 **out, const char *path, struct error *e)
 {
-  return load(out, path, NULL, 0, e);
+  return load(out, path, NULL, NULL, e);
 }
 
-int h5_change(struct h5 **out, const char *path, int unsealed, struct error *e)
+int h5_change(struct h5 **out, const char *path, int unsealed, struct lock *lock, struct error *e)
 {
   size_t length;
-  int status = load(out, path, unsealed ? NULL : "", 1, e);
+  int status = load(out, path, unsealed ? NULL : "", lock, e);
   const char *head = status ? NULL : h5_get_head(*out, &length);
   if (head) h5_put_head(*out, head, length);
   return status;

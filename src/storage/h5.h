@@ -39,10 +39,9 @@ size_t h5_row_bytes(const struct h5_shape *);
 
 struct h5 *h5_new(void);
 /* Close, seal, write to `path` by file_write. Always frees h. */
-int h5_save(struct h5 *, const char *path, struct error *);
 struct lock;
-int h5_save_held(struct h5 *, const char *path, const struct lock *, struct error *); /* by file_write_held */
-int h5_save_in(struct h5 *, int folder, const char *path, struct error *);            /* by file_write_in */
+int h5_save(struct h5 *, const char *path, const struct lock *, struct error *); /* by file_write_held */
+int h5_save_in(struct h5 *, int folder, const char *path, struct error *);       /* by file_write_in */
 
 /* The file's head (storage/seal.h): its texts. */
 void h5_put_head(struct h5 *, const void *head, size_t size);
@@ -63,8 +62,9 @@ void h5_dimensions(struct h5 *, h5_id, int rank, const char *const *label, const
 void h5_done(struct h5 *, h5_id);
 
 /* Open a file from disk, change it by the calls above and below, write it by h5_save. It keeps its head unless it gets
-   another one. The seal must be valid, as for h5_load; `unsealed` accepts a file without one, at the caller's risk. */
-int h5_change(struct h5 **, const char *path, int unsealed, struct error *);
+   another one. The seal must be valid, as for h5_load; `unsealed` accepts a file without one, at the caller's risk. The lock is of the caller, who gives it to
+   h5_save, too (file_read_held). */
+int h5_change(struct h5 **, const char *path, int unsealed, struct lock *, struct error *);
 void h5_extend(struct h5 *, h5_id, int64_t rows); /* a growing dataset */
 void h5_remove(struct h5 *, const char *path);
 

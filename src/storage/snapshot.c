@@ -209,7 +209,7 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   char *head = run_head_of(h, &size);
   h5_put_head(h, head, size);
   memory_free(head);
-  int status = h5_save_held(h, r->path, r->lock, e);
+  int status = h5_save(h, r->path, r->lock, e);
   if (status) return status;
   rows_saved(&r->rows);
   if (!strcmp(state, "running"))

@@ -1650,9 +1650,9 @@ START_TEST(paths_that_are_wrong)
   FAILS(file_copy("file", "none/copy", &e), STATUS_FAIL, "cannot write none/copy: No such file or directory");
   FAILS(file_write("folder", "x", 1, &e), STATUS_FAIL, "cannot write folder: Is a directory");
   FAILS(file_write("file/x", "x", 1, &e), STATUS_FAIL, "cannot write file/x: Not a directory");
-  FAILS(file_publish("none", "file", &e), STATUS_FAIL, "cannot sync none: No such file or directory");
+  FAILS(file_publish("none", "file", NULL, &e), STATUS_FAIL, "cannot sync none: No such file or directory");
   leave("new", "new");
-  FAILS(file_publish("new", "folder", &e), STATUS_FAIL, "cannot write folder: Is a directory");
+  FAILS(file_publish("new", "folder", NULL, &e), STATUS_FAIL, "cannot write folder: Is a directory");
   ck_assert(!exists("new") && !exists("copy") && !has_temporary("folder")); /* none is left lying */
   expect("file", "text");
   FAILS(file_make_folders("file/a/b", &e), STATUS_FAIL, "cannot make the folder file/a: Not a directory");
@@ -1718,7 +1718,7 @@ START_TEST(files_of_any_bytes)
     memory_free(found);
   }
   leave("bytes.new", "published");
-  ck_assert_int_eq(file_publish("bytes.new", "bytes", &e), STATUS_OK);
+  ck_assert_int_eq(file_publish("bytes.new", "bytes", NULL, &e), STATUS_OK);
   expect("bytes", "published");
   ck_assert(!exists("bytes.new"));
   char here[FOLDER_PATH + 16];
@@ -1844,7 +1844,7 @@ static void attempt(const void *context)
   int status = STATUS_OK;
   switch (*x->what) {
   case 'w': status = file_write("file", "new text", 8, &e); break;
-  case 'p': status = file_publish("temporary", "file", &e); break;
+  case 'p': status = file_publish("temporary", "file", NULL, &e); break;
   case 'c': status = file_copy("other", "file", &e); break;
   case 'a':
     if (!(a = append_open("file", &e)))

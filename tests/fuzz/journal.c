@@ -85,7 +85,7 @@ static int make_files(void)
   snprintf(run_path, sizeof run_path, "%s/run.h5", folder);
   snprintf(journal_path, sizeof journal_path, "%s/run.journal", folder);
   atexit(remove_files);
-  if (h5_save(h, run_path, &e)) BUG("%s", e.text);
+  if (h5_save(h, run_path, NULL, &e)) BUG("%s", e.text);
   return open(journal_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 }
 

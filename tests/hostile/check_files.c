@@ -83,7 +83,7 @@ static void make_run(const char *path, int events_count)
   h5_put_head(h, head, size);
   memory_free(head);
   for (h5_id *id = (h5_id[]){root, status, steps, losses, heads, -1}; *id >= 0; id++) h5_done(h, *id);
-  ck_assert_msg(!h5_save(h, path, &e), "%s", e.text);
+  ck_assert_msg(!h5_save(h, path, NULL, &e), "%s", e.text);
 }
 
 static void make_honest(const char *path) { make_run(path, 1); }

@@ -91,6 +91,16 @@ for command in "note kept/run.h5 remark" "resume --quiet kept/run.h5 train.steps
   test $status -eq 0 || fail "$command: $(cat out)"
 done
 
+# a file that another user puts in the run's place, while that is repeated, gives it no rights
+rm -rf kept; mkdir kept
+# shellcheck disable=SC2086 # settings
+"$program" $run train.steps=4000 record.path=kept/run.h5 && chmod 600 kept/run.h5 || fail "a longer run"
+"$program" rerun --quiet kept/run.h5 >out 2>&1 &
+while [ ! -e kept/run.rerun.lock ] && kill -0 $! 2>/dev/null; do sleep 0.02; done
+cp kept/run.h5 kept/open && chmod 666 kept/open && mv kept/open kept/run.h5
+wait $! || fail "rerun: $(cat out)"
+test "$(stat -c %a kept/run.h5)" = 600 || fail "a repeated run has the rights of another file: $(stat -c %a kept/run.h5)"
+
 # pipes in place of files are refused at once, and the others of the folder are shown
 mkdir pipes; cp y.h5 pipes/; for name in p.h5 p.csv p.jsonl p.conf p.safetensors; do mkfifo pipes/$name; done
 pipe() { timeout 20 "$program" "$@" > out 2> err; status=$?; test $status -eq 1 || test $status -eq 2 && grep -q 'a named pipe' err || fail "$*: exit $status: $(cat err)"; }

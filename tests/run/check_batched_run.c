@@ -583,7 +583,7 @@ static void write_and_read(void *context, int thread)
       h5_put_text(h, id, "units", "1");
       h5_done(h, id);
     }
-    if (h5_save(h, path, &e) || h5_load(&h, path, &e)) {
+    if (h5_save(h, path, NULL, &e) || h5_load(&h, path, &e)) {
       wrong[thread]++;
       continue;
     }

@@ -991,6 +991,26 @@ static struct checkpoint make_checkpoint(long step)
   return c;
 }
 
+/* A private file is changed; while that lasts, a file that everybody may read is put in its place. */
+START_TEST(a_changed_file_has_the_rights_of_the_file_that_was_read)
+{
+  struct error e = {0};
+  struct stat now;
+  char path[4096];
+  snprintf(path, sizeof path, "%s", at("private.h5"));
+  struct h5 *h = h5_new();
+  ck_assert(!h5_save(h, path, NULL, &e) && !chmod(path, 0600));
+  struct lock *lock = lock_take(at("private.lock"), &e);
+  ck_assert(lock && !h5_change(&h, path, 0, lock, &e));
+  write_text(at("open.h5"), "open", 4);
+  ck_assert(!chmod(at("open.h5"), 0666) && !rename(at("open.h5"), path));
+  ck_assert_msg(!h5_save(h, path, lock, &e), "%s", e.text);
+  lock_release(lock, at("private.lock"));
+  ck_assert(!stat(path, &now));
+  ck_assert_int_eq(now.st_mode & 0777, 0600);
+}
+END_TEST
+
 START_TEST(what_is_not_a_run_file)
 {
   struct run_file *f = NULL;
@@ -1001,7 +1021,7 @@ START_TEST(what_is_not_a_run_file)
   write_text(at("empty.h5"), "", 0);
   struct h5 *h = h5_new();
   h5_done(h, h5_group(h, "/something"));
-  ck_assert(!h5_save(h, at("foreign.h5"), &e));
+  ck_assert(!h5_save(h, at("foreign.h5"), NULL, &e));
   ck_assert(!checkpoint_write(at("x.h5"), &c, 2, &e));
   checkpoint_path(path, at("x.h5"), 3);
   struct h5 *future = h5_new();
@@ -1009,7 +1029,7 @@ START_TEST(what_is_not_a_run_file)
   h5_put_text(future, root, "format", "maxlogit run");
   h5_put_int(future, root, "format_version", 99);
   h5_done(future, root);
-  ck_assert(!h5_save(future, at("future.h5"), &e));
+  ck_assert(!h5_save(future, at("future.h5"), NULL, &e));
   const struct {
     const char *path, *says;
   } bad[] = {{at("text.h5"), "not an HDF5 file"}, {at("empty.h5"), "not an HDF5 file"}};
@@ -1037,7 +1057,7 @@ START_TEST(what_is_not_a_run_file)
   h5_put_int(bare, root, "format_version", 1);
   h5_done(bare, root);
   e.status = 0;
-  ck_assert_msg(!h5_save(bare, at("bare.h5"), &e) && !run_open(&f, at("bare.h5"), &e), "%s", e.text);
+  ck_assert_msg(!h5_save(bare, at("bare.h5"), NULL, &e) && !run_open(&f, at("bare.h5"), &e), "%s", e.text);
   ck_assert(isnan(run_loss_floor(f)));
   run_close(f);
   checkpoint_free(&c);
@@ -1156,7 +1176,7 @@ START_TEST(odd_checkpoints)
     h5_put_int(h, root, "format_version", bad[i].version);
     h5_put_int(h, root, "step", 9);
     h5_done(h, root);
-    ck_assert(!h5_save(h, path, &e));
+    ck_assert(!h5_save(h, path, NULL, &e));
     ck_assert_int_eq(checkpoint_read(path, &got, &e), bad[i].status);
     ck_assert_msg(strstr(e.text, bad[i].says), "%s", e.text);
     e.status = 0;
@@ -1413,6 +1433,7 @@ int main(void)
   tcase_add_test(store, existing_run_is_kept);
   tcase_add_test(store, folder_that_cannot_be_written);
   tcase_add_test(store, what_is_not_a_run_file);
+  tcase_add_test(store, a_changed_file_has_the_rights_of_the_file_that_was_read);
   tcase_add_test(store, snapshots_come_at_growing_intervals);
   tcase_add_test(store, recording_a_step_does_not_allocate);
   tcase_add_test(ckpt, checkpoint_comes_back);

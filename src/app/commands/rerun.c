@@ -35,12 +35,12 @@ static const struct command_option options[] = {
 };
 
 /* The files of the run beside the file that replaces the first one. */
-static int take_place(const char *again, const char *path, struct error *e)
+static int take_place(const char *again, const char *path, const struct lock *lock, struct error *e)
 {
   char journal[4096];
   run_sibling(journal, path, ".journal");
   int status = checkpoint_remove_folder(again, e);
-  if (!status) status = file_publish(again, path, e);
+  if (!status) status = file_publish(again, path, lock, e);
   file_remove(journal); /* of the first, which was not over; it does not count any more */
   return status;
 }
@@ -70,6 +70,7 @@ static int rerun(void *request, struct error *e)
   config_free(c);
   struct lock *lock = has_files ? lock_take(lock_path, e) : NULL;
   if (has_files && !lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
+  if (lock) lock_guard(lock, path);
   *e = (struct error){0}; /* a folder without write permission needs no lock: no run is written there */
   status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
   long begins = t ? trainer_status(t).done : 0;
@@ -83,7 +84,7 @@ static int rerun(void *request, struct error *e)
   } else if (!status && has_files)
     status = rerun_compare(path, again, &series, e);
   if (!status && has_files) status = notes_carry(path, again, e);
-  if (!status && has_files && !a->output) status = take_place(again, path, e);
+  if (!status && has_files && !a->output) status = take_place(again, path, lock, e);
   char since[64] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
   if (!status && !a->quiet)
