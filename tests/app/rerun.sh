@@ -41,6 +41,12 @@ test $? -eq 3 || fail "no divergence"
 grep -q 'the same to the bit' "$dir/out" || fail "rerun of a divergence says nothing"
 test -z "$(find "$dir" -name 'fell.rerun*')" || fail "left behind: $(find "$dir" -name 'fell.rerun*')"
 
+# rows that a killed run has appended to its journal do not come back in the run that takes its place
+MAXLOGIT_FAULT=io:40:kill "$program" run -q train.steps=400 checkpoint.every=10 model.width=16 model.heads=2 data=markov record.path="$dir/died.h5" 2> /dev/null
+test -s "$dir/died.journal" || fail "a killed run has no journal: $(ls "$dir")"
+"$program" rerun -q "$dir/died.h5" 2> "$dir/err" || fail "rerun of a killed run: exit $?, $(cat "$dir/err")"
+test ! -e "$dir/died.journal" || fail "the journal of a killed run is left beside its rerun"
+
 # into another file
 "$program" rerun "$run" record.probe_every=10 -o "$dir/more.h5" > "$dir/out" 2> "$dir/err" || fail "rerun -o: $(cat "$dir/err")"
 cmp -s "$run" "$dir/kept.h5" || fail "rerun -o has changed the run"

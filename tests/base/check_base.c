@@ -29,6 +29,7 @@
 #include "base/option.h"
 #include "base/platform.h"
 #include "base/random.h"
+#include "base/status_line.h"
 #include "base/text.h"
 #include "base/error_export.h"
 #include "../folder.h"
@@ -1399,6 +1400,14 @@ START_TEST(limits_of_memory_and_cores)
     snprintf(command, sizeof command, "rm -rf %s", root);
     ck_assert_int_eq(system(command), 0);
   }
+  char root[64], command[256];
+  snprintf(root, sizeof root, "/tmp/maxlogit-limits-%d", (int)getpid());
+  snprintf(command, sizeof command, "mkdir -p %s/proc && echo 'SwapTotal:  3 kB' >%s/proc/meminfo", root,
+           root);
+  ck_assert_int_eq(system(command), 0);
+  ck_assert_double_eq_tol(memory_limit(root).bytes, all + 3 * 1024, 1);
+  snprintf(command, sizeof command, "rm -rf %s", root);
+  ck_assert_int_eq(system(command), 0);
 #ifndef __SANITIZE_ADDRESS__ /* which needs terabytes of addresses */
   struct rlimit before, own;
   getrlimit(RLIMIT_AS, &before);
@@ -1412,6 +1421,21 @@ START_TEST(limits_of_memory_and_cores)
 END_TEST
 
 /* Small pieces share a block of 16 KiB, large ones have their own; none lies in another, each begins a line. */
+START_TEST(durations)
+{
+  static const struct {
+    double seconds;
+    const char *text;
+  } cases[] = {{59, "0:59"},         {3599, "59:59"},       {3600, "1:00:00"}, {86399, "23:59:59"},
+               {86400, "1 d 00:00"}, {180000, "2 d 02:00"}, {NAN, "?"},        {-1, "?"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[32];
+    duration_text(text, cases[i].seconds);
+    ck_assert_str_eq(text, cases[i].text);
+  }
+}
+END_TEST
+
 START_TEST(arenas_are_blocks)
 {
   const size_t held = memory_held(), before = memory_calls();
@@ -2293,6 +2317,7 @@ int main(void)
   tcase_add_test(values, memory_is_zero_and_aligned);
   tcase_add_test(values, memory_is_counted);
   tcase_add_test(values, limits_of_memory_and_cores);
+  tcase_add_test(values, durations);
   tcase_add_test(values, arenas_are_blocks);
   tcase_add_test(values, no_memory_left);
   tcase_add_test(values, words_of_no_memory);

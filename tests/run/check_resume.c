@@ -49,7 +49,8 @@ static struct trainer *begun(const char *settings, unsigned flags, struct config
 struct trace {
   double loss[STEPS], norm[STEPS];
   real max[STEPS][2];
-  uint64_t state; /* hash of all weights and states at the end */
+  struct peak kept; /* at the checkpoint */
+  uint64_t state;   /* hash of all weights and states at the end */
 };
 
 static void add_tensor(struct trace *x, const real *row, const struct tensor *shape)
@@ -84,6 +85,7 @@ static void steps_to(struct trainer *t, int last, struct trace *x)
     ck_assert(isfinite(trainer_status(t).loss));
     x->loss[i] = trainer_status(t).loss, x->norm[i] = trainer_status(t).grad_norm;
     memcpy(x->max[i], trainer_status(t).max_logit, sizeof x->max[i]);
+    if (i + 1 == KEPT) x->kept = trainer_status(t).peak;
   }
 }
 
@@ -115,6 +117,8 @@ static int check_settings(const char *settings)
   ck_assert_msg(!trainer_resume(&t, path, NULL, 0, &e), "%s: %s", settings, e.text);
   ck_assert_int_eq(spoiled_loads, before + 1);
   ck_assert_int_eq(trainer_status(t).done, KEPT);
+  const struct peak peak = trainer_status(t).peak;
+  ck_assert_msg(!memcmp(&peak, &parts.kept, sizeof peak), "%s: another peak after a resume", settings);
   steps_to(t, STEPS, &parts), read_end(t, &parts);
   trainer_abandon(t);
   ck_assert_msg(!memcmp(&whole, &parts, sizeof whole), "%s: other bits after a resume", settings);

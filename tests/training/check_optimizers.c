@@ -1794,13 +1794,20 @@ static void spectra(struct bench *b, const char *name, struct svd *s)
   ck_assert(!svd_of(s, b->device, direction_of(param(b, name))));
 }
 
-static void two_steps(const char *kind, struct bench *b, const char *optimizer, const char *settings)
+/* Steps 0 and `second`, with the same gradients whatever that number is. */
+static void steps_at(const char *kind, struct bench *b, const char *optimizer, const char *settings,
+                     long second)
 {
   open_bench_on(kind, b, optimizer, settings, 2);
   for (long step = 0; step < 2; step++) {
     draw(b, &b->model.params.grads, (uint64_t)step, 0.3);
-    update_values(b, step);
+    update_values(b, step ? second : 0);
   }
+}
+
+static void two_steps(const char *kind, struct bench *b, const char *optimizer, const char *settings)
+{
+  steps_at(kind, b, optimizer, settings, 1);
 }
 
 static void same_directions(struct bench *a, struct bench *b, const char *name, double tolerance)
@@ -1926,11 +1933,11 @@ START_TEST(spliced_to_a_power)
   two_steps(kinds[_i], &momentum, "muon", "muon.coefficients=none");
   two_steps(kinds[_i], &one, "spliced", POWER "spliced.power=1");
   two_steps(kinds[_i], &half, "spliced", POWER "spliced.power=-0.5");
-  /* at the second step, number 1: half of the way from 1.5 to -2.5, and beyond the end */
+  /* at step 1: half of the way from 1.5 to -2.5; at step 3: beyond the end */
   two_steps(kinds[_i], &falling, "spliced",
             POWER "spliced.power=1.5 spliced.power_end=-2.5 spliced.power_steps=2");
-  two_steps(kinds[_i], &fallen, "spliced",
-            POWER "spliced.power=1 spliced.power_end=-0.5 spliced.power_steps=1");
+  steps_at(kinds[_i], &fallen, "spliced",
+           POWER "spliced.power=1 spliced.power_end=-0.5 spliced.power_steps=1", 3);
   for (int i = 0; i < 3; i++) {
     const char *name = spliced_names[i];
     struct svd all, root;

@@ -769,6 +769,29 @@ START_TEST(bound_is_reached)
 }
 END_TEST
 
+/* Two ways to say the same have the same bounds: a prefix of the whole context, and no mask; gains that are stored less
+   one, and gains. Keys that come later count: without them some bounds are smaller. */
+START_TEST(bounds_of_one_model)
+{
+  static const char *const ways[][2] = {{"mask=full", "mask=prefix prefix=6"},
+                                        {"", "norm_gain=zero_centered"}};
+  struct bench a = bound_open("reference", "mha", ways[_i][0], "bound_clip tau=1e9"),
+               b = bound_open("reference", "mha", ways[_i][1], "bound_clip tau=1e9"),
+               causal = bound_open("reference", "mha", "", "bound_clip tau=1e9");
+  struct tensor *gain = &model_param(&b.f->model, 0, "attn.norm")->value;
+  for (long j = 0; _i && j < gain->cols; j++)
+    fixture_put_at(b.f, gain, j, fixture_at(a.f, &model_param(&a.f->model, 0, "attn.norm")->value, j) - 1);
+  const real *one = clip_by_bound(&a, 0), *other = clip_by_bound(&b, 0), *less = clip_by_bound(&causal, 0);
+  int larger = 0;
+  for (int h = 0; h < HEADS; h++) {
+    ck_assert_double_eq_tol((double)other[h], (double)one[h], close_to * (double)one[h]);
+    larger += (double)other[h] > 1.001 * (double)less[h];
+  }
+  ck_assert(_i || larger > 0);
+  bench_close(&a), bench_close(&b), bench_close(&causal);
+}
+END_TEST
+
 /* A context of one token has no distance but 0: the bound is that of the plain form, and no more than that of six
    tokens, which for some heads is larger. */
 START_TEST(bound_without_distance_is_that_of_the_plain_form)
@@ -959,6 +982,7 @@ int main(void)
   tcase_add_loop_test(c, no_bound_stays_above_tau, 0, 4);
   tcase_add_test(c, bound_is_reached);
   tcase_add_test(c, bound_without_distance_is_that_of_the_plain_form);
+  tcase_add_loop_test(c, bounds_of_one_model, 0, 2);
   tcase_add_test(c, bound_clip_acts_when_due_on_finite_heads);
   tcase_add_test(c, bound_clip_clips_initial_weights);
   tcase_add_loop_test(c, bound_clip_rejects_what_changes_queries_or_keys, 0, 4);
