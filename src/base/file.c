@@ -126,12 +126,6 @@ static int is_own_link(const struct stat *info)
   return S_ISLNK(info->st_mode) && (info->st_uid == geteuid() || !info->st_uid);
 }
 
-int file_is_foreign_link(const char *path)
-{
-  struct stat info;
-  return !lstat(path, &info) && S_ISLNK(info.st_mode) && !is_own_link(&info);
-}
-
 /* A link of another user may lead anywhere. It is trusted only if its owner also owns the folder, and no other user can
    write there. */
 static int is_trusted_link(const struct stat *info, int folder)
@@ -541,6 +535,21 @@ static int open_to_read(int folder, const char *name, int flags, const char *pat
   return -1;
 }
 
+/* Of links only those of this user and root are followed. */
+static int open_unforeign(const char *path, struct error *e)
+{
+  char resolved[4096];
+  struct error found = {0};
+  int fd =
+    open_to_read(AT_FDCWD, file_resolve(path, resolved), is_descriptor(path) ? 0 : O_NOFOLLOW, path, &found);
+  if (fd < 0 && errno == ELOOP)
+    error_set(e, STATUS_FAIL,
+              "%s is a symbolic link of another user, which may lead to any file: name its target", path);
+  else if (fd < 0)
+    error_set(e, found.status, "%s", found.text);
+  return fd;
+}
+
 int file_open(const char *path, struct error *e) { return open_to_read(AT_FDCWD, path, 0, path, e); }
 int file_open_plain(const char *path, struct error *e)
 {
@@ -609,9 +618,10 @@ int file_read(const char *path, char **text, size_t *length, struct error *e)
 
 int file_read_held(const char *path, char **text, size_t *length, struct lock *lock, struct error *e)
 {
-  int fd = file_open(path, e);
-  if (!lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
-  if (fd < 0 || fstat(fd, lock->guarded)) *lock->guarded = (struct stat){0};
+  int fd = open_unforeign(path, e);
+  if (lock && !lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
+  if (lock && (fd < 0 || fstat(fd, lock->guarded))) *lock->guarded = (struct stat){0};
+  if (fd < 0) return e && e->status ? e->status : STATUS_FAIL;
   return read_whole(fd, path, text, length, e);
 }
 
@@ -637,7 +647,7 @@ int file_copy(const char *from, const char *to, struct error *e)
 
 char *file_read_end(const char *path, size_t most, size_t *length)
 {
-  int fd = file_open(path, NULL);
+  int fd = open_unforeign(path, NULL);
   struct stat info;
   char *data = NULL;
   if (fd >= 0 && fstat(fd, &info) == 0) {
@@ -808,7 +818,9 @@ struct lock *lock_take(const char *path, struct error *e)
 void lock_guard(struct lock *lock, const char *path)
 {
   if (!lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
-  if (lstat(path, lock->guarded) || !S_ISREG(lock->guarded->st_mode)) *lock->guarded = (struct stat){0};
+  const struct stat *found = lock->guarded;
+  if (lstat(path, lock->guarded) || !S_ISREG(found->st_mode) || (found->st_uid != geteuid() && geteuid()))
+    *lock->guarded = (struct stat){0};
 }
 
 void lock_write(struct lock *lock, const char *text)

@@ -55,8 +55,6 @@ void file_keep_private(const char *path);
 int file_open(const char *path, struct error *);
 /* The same for a file with a predictable name: never follows a symbolic link. */
 int file_open_plain(const char *path, struct error *);
-/* Is it a symbolic link that another user, and not root, has made? It may lead to any file of the reader. */
-int file_is_foreign_link(const char *path);
 /* NUL added. A file of more than a third of the memory is refused. */
 int file_read(const char *path, char **text, size_t *length, struct error *);
 /* The same for a file with a predictable name: rejects a link. Sets errno on failure. */
@@ -65,7 +63,7 @@ int file_read_real(const char *path, char **text, size_t *length, struct error *
    and less than half of it is stored. Some file systems report no blocks; their files pass. */
 int file_check_mapped(int fd, const char *path, struct error *);
 
-/* The last `most` bytes of a file, or all of it; the caller calls memory_free. NULL if it cannot be read. */
+/* The last `most` bytes of a file as file_read_held opens it, or all of it; the caller calls memory_free. NULL if it cannot be read. */
 char *file_read_end(const char *path, size_t most, size_t *length);
 
 /* Append-only text with one write per call; after a failure the file is as before the call. An existing file must be
@@ -85,10 +83,11 @@ struct lock *lock_take(const char *path, struct error *);
 int lock_is_held(const char *path);
 /* Release the lock and remove `path`, unless another process has taken the lock (lock_was_taken). */
 void lock_release(struct lock *, const char *remove_path_or_null);
-/* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of
+/* The lock guards the file of this user (for root: of any) at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of
    a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
-/* file_read of a file that will be replaced under the lock, which guards the file that was read. */
+/* file_read of a file in a folder that others may write to: a link of another user, who is not root, is refused, because
+   it may lead to any file of the reader. The lock (may be NULL) guards the file that was read, to be replaced. */
 int file_read_held(const char *path, char **text, size_t *length, struct lock *, struct error *);
 /* Write a text to the lock's file, for other processes. */
 void lock_write(struct lock *, const char *text);

@@ -648,18 +648,18 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   return STATUS_OK;
 }
 
-/* To be changed under `lock`, or only read if it is NULL. */
-static int load(struct h5 **out, const char *path, const char *advice, struct lock *lock, struct error *e)
+static int load(struct h5 **out, const char *path, const char *advice, int changing, struct lock *lock,
+                struct error *e)
 {
   struct h5 *h = h5_blank();
   size_t size = 0;
-  int status = lock ? file_read_held(path, &h->text, &size, lock, e) : file_read(path, &h->text, &size, e);
+  int status = file_read_held(path, &h->text, &size, lock, e);
   h->size = size;
   if (!status) status = judge(path, h->text, size, advice, e);
   if (!status) status = h5_gate_header(path, h->text, size, e);
   if (!status) status = examine_apart(path, h->text, size, e);
   uint64_t end = status ? 0 : stated_end(h->text, size);
-  if (!status && (h->file = open_image(h, lock ? end : size, lock != NULL)) < 0)
+  if (!status && (h->file = open_image(h, changing ? end : size, changing)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
   if (status)
     h5_free(h);
@@ -668,22 +668,27 @@ static int load(struct h5 **out, const char *path, const char *advice, struct lo
   return status;
 }
 
-int h5_load(struct h5 **out, const char *path, struct error *e) { return load(out, path, "", NULL, e); }
+int h5_load(struct h5 **out, const char *path, struct error *e) { return load(out, path, "", 0, NULL, e); }
+
+int h5_load_held(struct h5 **out, const char *path, struct lock *lock, struct error *e)
+{
+  return load(out, path, "", 0, lock, e);
+}
 
 int h5_load_or(struct h5 **out, const char *path, const char *advice, struct error *e)
 {
-  return load(out, path, advice, 0, e);
+  return load(out, path, advice, 0, NULL, e);
 }
 
 int h5_load_unsealed(struct h5 **out, const char *path, struct error *e)
 {
-  return load(out, path, NULL, NULL, e);
+  return load(out, path, NULL, 0, NULL, e);
 }
 
 int h5_change(struct h5 **out, const char *path, int unsealed, struct lock *lock, struct error *e)
 {
   size_t length;
-  int status = load(out, path, unsealed ? NULL : "", lock, e);
+  int status = load(out, path, unsealed ? NULL : "", 1, lock, e);
   const char *head = status ? NULL : h5_get_head(*out, &length);
   if (head) h5_put_head(*out, head, length);
   return status;

@@ -77,6 +77,7 @@ int h5_is_file(const char *path);
    library crashes, or does not end, on some files with right checksums. A file that another program has written or
    changed is rejected, too. A missing file and one without a seal are STATUS_USAGE, other failures STATUS_FAIL. */
 int h5_load(struct h5 **, const char *path, struct error *);
+int h5_load_held(struct h5 **, const char *path, struct lock *, struct error *); /* by file_read_held */
 /* The same; `advice` is appended to the message about a missing or wrong seal. */
 int h5_load_or(struct h5 **, const char *path, const char *advice, struct error *);
 /* Load a file without a check of its seal. */

@@ -10,7 +10,7 @@ static int read_file(struct recorder *r, int *is_running, struct error *e)
 {
   struct h5 *h = NULL;
   char state[16] = "";
-  int status = h5_load(&h, r->path, e);
+  int status = h5_load_held(&h, r->path, r->lock, e);
   if (status) return status;
   h5_id root = h5_find(h, "/"), end = h5_find(h, "/status");
   h5_get_text(h, root, "date", r->started, sizeof r->started);
