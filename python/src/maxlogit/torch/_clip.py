@@ -304,6 +304,12 @@ class QKClip:
                     "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
                     "clip.verify(...) once, with the arguments of the model's forward pass"
                 )
+        for row, state in self._states.items():
+            if isinstance(state, Source) and state.has_common_keys and self.gqa != "q_only":
+                self._states[row] = (
+                    "has keys that all ranks share, and other queries on each rank (tensor parallelism): gqa='q_only' can "
+                    "clip it, because it scales queries alone"
+                )
         heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
         self._states = self._rows.agree(list(heads), heads, self._states)
         order = self._rows.order

@@ -50,8 +50,8 @@ class Part(NamedTuple):
 
 class Source(NamedTuple):
     """Where the logits of a row of heads come from: for each role the parts of each head (of ``k``: of each key head).
-    Roles as in `Rows`. first: the first head (of keys) that is here, if others are on other ranks. zeros: some query or key
-    was zero, so that its scale could not be tried."""
+    Roles as in `Rows`. first: the first head (of keys) that is here, if others are on other ranks, which may have the same
+    keys. zeros: some query or key was zero, so that its scale could not be tried."""
 
     heads: int
     groups: int
@@ -63,6 +63,11 @@ class Source(NamedTuple):
     @property
     def parameters(self) -> set[str]:
         return {part.path for parts in self.roles.values() for head in parts for part in head}
+
+    @property
+    def has_common_keys(self) -> bool:
+        """Whether each rank has other queries (tensor parallel), and all have the same keys."""
+        return len(self.roles["q"]) < self.heads and len(self.roles["k"]) == self.groups
 
 
 class Refused(Exception):
@@ -305,30 +310,39 @@ class Probe(TorchFunctionMode):
         for parameter, leaves in follow.claimed.items():
             self.claims.setdefault(parameter, set()).update(leaves)
         rank, ranks = part_of_heads(self.attention.module(row), heads, size)
-        self._shift(roles, rank, ranks)
+        if self._shift(roles, rank, ranks):
+            return Source(ranks * heads, group_count, roles, rank * heads, 0, follow.zeros)
         return Source(ranks * heads, ranks * group_count, roles, rank * heads, rank * group_count, follow.zeros)
 
-    def _shift(self, roles: dict[str, list[tuple[Part, ...]]], rank: int, ranks: int) -> None:
-        """Rows of a parameter that lies in pieces begin where the own piece does."""
-        if ranks == 1:
-            return
+    def _shift(self, roles: dict[str, list[tuple[Part, ...]]], rank: int, ranks: int) -> bool:
+        """Rows of a parameter that lies in pieces begin where the own piece does. Returns whether queries alone lie in
+        pieces."""
         local_rows = self._local_rows()
+        is_cut = {role: {p.path in local_rows for parts in heads for p in parts} for role, heads in roles.items()}
+        wanted = {role: {ranks > 1 and role != "k_rope"} for role in roles}
+        has_common_keys = ranks > 1 and "k_rope" not in roles and is_cut["k"] == {False}
+        if has_common_keys:
+            wanted["k"] = {False}
+        if is_cut != wanted:
+            raise Refused("has queries and keys whose weights are sharded over ranks in different ways, or not by heads")
         for heads in roles.values():
             for i, parts in enumerate(heads):
                 heads[i] = tuple(
                     p._replace(rows=tuple(r + rank * local_rows[p.path] for r in p.rows)) if p.path in local_rows else p
                     for p in parts
                 )
+        return has_common_keys
 
     def _local_rows(self) -> dict[str, int]:
-        """Outputs of parameters that lie in pieces along them, by path: so many are here."""
+        """Outputs of parameters that lie in pieces along them on several ranks, by path: so many are here."""
         found = {}
         for output in self.outputs.values():
             for weight in (output.weight, output.bias):
                 p = None if weight is None else weight.parameter
-                placements = getattr(p, "placements", ())
-                if p is not None and any(x.is_shard(0) for x in placements):
-                    found[self._owner(p)] = p.to_local().shape[0]  # type: ignore[attr-defined]
+                if weight is not None and hasattr(p, "placements"):
+                    count = p.to_local().shape[weight.dim]  # type: ignore[union-attr]
+                    if count < p.shape[weight.dim]:
+                        found[self._owner(p)] = count
         return found
 
     def _said(self, parameter: int) -> str:
