@@ -4,6 +4,7 @@ By distribute_tensor, and trained under fully_shard (FSDP2), where each process 
 
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -220,6 +221,51 @@ def of_one_key(rank, ranks):
         raise AssertionError("heads of other ranks were clipped")
 
 
+def of_units(rank, ranks):
+    """Parts of a module that calls attention itself are sharded by themselves: the module has no parallel heads for that."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+    line = init_device_mesh("cpu", (ranks,))
+    plane = init_device_mesh("cpu", (ranks // 2, 2), mesh_dim_names=("data", "tensor"))
+    torch.manual_seed(1)
+    batch = torch.randn(ranks, 1, 7, WIDTH)
+
+    def clipped(mesh, own, units, parts):
+        torch.manual_seed(0)
+        model = OneKey()
+        if own:
+            parallelize_module(model, plane["tensor"], {name: ColwiseParallel() for name in own})
+        for unit in units:
+            fully_shard(model.get_submodule(unit), mesh=mesh)
+        clip = mt.QKClip(model, tau=1, on_unknown="skip")
+        for x in parts:
+            model(x).backward()
+        clip.step()
+        weights = [getattr(w, "full_tensor", lambda w=w: w)().detach() for w in model.parameters()]
+        return clip.max_logit, weights, clip.refused
+
+    whole, truth, _ = clipped(None, (), (), batch)
+    for mesh, own, units, refused in (
+        (line, (), ("up", ""), ""),
+        (plane, (), ("up", ""), ""),
+        (plane["data"], ("q",), ("up", ""), ""),
+        (plane["data"], ("q", "up"), ("up", ""), ""),
+        (line, (), ("q", "k", "v", "up", ""), "make one of the module with attention"),
+        (plane["data"], ("q",), ("q", "k", "v", "up", ""), "make one of the module with attention"),
+    ):
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            parts = batch.chunk(ranks // 2)[rank // 2] if own else batch[rank : rank + 1]
+            maxima, weights, reasons = clipped(mesh, own, units, parts)
+        case = f"{mesh} {own} {units} {reasons}"
+        np.testing.assert_allclose(maxima, whole, rtol=1e-5, err_msg=case)
+        assert bool(reasons) == bool(refused) and all(refused in reason for reason in reasons.values()), case
+        for found, wanted in zip(weights, truth) if not refused else ():
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, err_msg=case)
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Shards(unittest.TestCase):
     def test_fsdp1(self):
@@ -228,6 +274,10 @@ class Shards(unittest.TestCase):
 
     def test_one_key_on_all_ranks(self):
         run_as_ranks(self, 2, of_one_key)
+
+    @unittest.skipUnless(IS_SHARDED, "no fully_shard on a CPU before torch 2.7")
+    def test_units_of_their_own(self):
+        run_as_ranks(self, RANKS, of_units)
 
     def test_pieces_are_clipped_as_the_whole(self):
         run_as_ranks(self, RANKS, of_rank)

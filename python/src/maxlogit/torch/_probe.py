@@ -339,10 +339,11 @@ class Probe(TorchFunctionMode):
         for output in self.outputs.values():
             for weight in (output.weight, output.bias):
                 p = None if weight is None else weight.parameter
-                if weight is not None and hasattr(p, "placements"):
-                    count = p.to_local().shape[weight.dim]  # type: ignore[union-attr]
-                    if count < p.shape[weight.dim]:
-                        found[self._owner(p)] = count
+                if weight is None or p is None or not hasattr(p, "placements"):
+                    continue
+                count = _local(p).shape[weight.dim]
+                if count < p.shape[weight.dim]:
+                    found[self._owner(p)] = count
         return found
 
     def _said(self, parameter: int) -> str:
@@ -376,7 +377,10 @@ class Probe(TorchFunctionMode):
         for parameter in (follow.parameters[i] for i in ids):
             path = self._owner(parameter)
             if not path:
-                raise Refused("is made by a parameter that is not one of the model's")
+                raise Refused(
+                    "is made by a parameter that is not one of the model's. If fully_shard has a unit for each projection, "
+                    "make one of the module with attention"
+                )
             if not parameter.is_floating_point() or parameter.layout != torch.strided:
                 raise Refused(f"is made by {path}, whose numbers are {parameter.dtype}: no plain floating-point weight")
             kind = type(parameter)
