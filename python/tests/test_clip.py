@@ -1,6 +1,7 @@
 """QK-Clip of every shape of attention: after one clip the same input gives S gamma, or the clip was refused and nothing is
 written. S is the softmax's input without what is added to it, in double, from the queries and keys that enter."""
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -919,6 +920,46 @@ class Shapes(unittest.TestCase):
         clip = mt.QKClip(model, tau=0.01, on_unknown="skip")
         self.never_clips(model, x, clip, before, "one (Base) cannot be clipped: it was not followed to its parameters")
         self.assertEqual(set(clip.refused), {"one", "two"})
+
+    def test_a_batch_that_fails(self):
+        """The next one is followed, also where the first has not reached any attention, or has none."""
+
+        class Failing(Base):
+            how = ""
+
+            def forward(self, x):
+                if self.how == "none":
+                    return x.sum()
+                if self.how == "before":
+                    raise MemoryError
+                y = super().forward(x)
+                if self.how == "behind":
+                    raise MemoryError
+                return y
+
+        for how in ("before", "behind", "none"):
+            model, x = made(Failing)
+            clip = mt.QKClip(model, tau=0.01)
+            model.how = how
+            for _ in range(2):
+                with contextlib.suppress(MemoryError):
+                    model(x)
+            model.how = ""
+            model(x)
+            self.assertEqual(clip.step(), HEADS, how)
+            clip.close()
+
+        # a pass that works where the extra one has failed is refused, until verify can follow it
+        model, x = made(Failing)
+        clip = mt.QKClip(model, tau=0.01)
+        for _ in range(2):
+            with unittest.mock.patch.object(Probe, "see_outputs", side_effect=MemoryError):
+                model(x)
+            with self.assertRaisesRegex(mt.CannotClip, r"MemoryError.*clip\.verify\(\.\.\.\) tries it again"):
+                clip.step()
+        clip.verify(x)
+        model(x)
+        self.assertEqual(clip.step(), HEADS)
 
     def test_a_pass_that_is_interrupted(self):
         """Ctrl-C calls no hook; the next pass is seen all the same."""

@@ -25,7 +25,6 @@ _MOMENTA = ("momentum_buffer", "exp_avg")  # first moments, by the names of PyTo
 _PATIENCE = 3  # clips without effect
 FROZEN = "frozen"
 _SAMPLE = 64  # rows of a parameter that are kept, and inputs of a row
-_ALL = "*"  # where nothing could be found
 Floats = npt.NDArray[np.float32]
 
 
@@ -207,18 +206,17 @@ class QKClip:
     def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> Any:
         """Before a forward pass of training, as long as something is not known. Returns that pass's arguments, or None."""
         rows = [row for row in self._attention.shape if row not in self._states]
-        if (self._states and not rows and not all_anew) or _ALL in self._states:
+        if self._states and not rows and not all_anew:
             return None
         own, theirs = _probe.for_two(args, kwargs)
         probe, self._problem = _probe.run(self._attention, module, *own)
+        if self._problem:  # the next pass tries it again. Of what was found before it a later use of its weights was not
+            self._states = {}
+            return theirs
         for row in (*probe.sources, *probe.reasons, *probe.frozen):
             self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
-        if self._problem:  # whatever was found before it: a later use of the same weights was not
-            reason = f"was not followed to its parameters: {self._problem}"
-            rows = {*self._states, *self._attention.shape}
-            self._states = dict.fromkeys(rows, reason) or {_ALL: self._problem}
-        elif not self._states and not probe.not_finite:
-            self._states[_ALL] = self._problem = NOT_FOUND
+        if not self._states and not probe.not_finite:
+            self._problem = NOT_FOUND
         return theirs
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
@@ -239,8 +237,6 @@ class QKClip:
             self._said.add(row)
             named = f"{row} ({type(self._attention.module(row)).__name__})" if self._is_here(row) else row
             text = f"QKClip: {named} cannot be clipped: it {reason}"
-            if row == _ALL:
-                text = f"QKClip: nothing can be clipped: {reason}"
             if self._on_unknown == "raise":
                 self._said.discard(row)
                 raise CannotClip(f"{text}. QKClip(..., on_unknown='skip') leaves it as it is")
@@ -298,12 +294,16 @@ class QKClip:
         for row, problem in self._reader.problems.items():
             self._states[row] = f"has maxima that are not known: {problem}"
         unknown = [row for row in found if row not in self._states]
-        if unknown and self._attention.compiled:
-            for row in unknown:
-                self._states[row] = (
-                    "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
-                    "clip.verify(...) once, with the arguments of the model's forward pass"
-                )
+        if unknown and self._problem:
+            reason = f"was not followed to its parameters: {self._problem}. clip.verify(...) tries it again"
+            self._states.update(dict.fromkeys(unknown, reason))
+            self._problem = ""
+        elif unknown and self._attention.compiled:
+            reason = (
+                "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
+                "clip.verify(...) once, with the arguments of the model's forward pass"
+            )
+            self._states.update(dict.fromkeys(unknown, reason))
         for row, state in self._states.items():
             if isinstance(state, Source) and state.has_common_keys and self.gqa != "q_only":
                 self._states[row] = (
@@ -313,7 +313,7 @@ class QKClip:
         heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
         self._states = self._rows.agree(list(heads), heads, self._states)
         order = self._rows.order
-        if not order and not self.refused.keys() - {_ALL}:
+        if not order and not self.refused:
             raise RuntimeError(f"QKClip.step: {self._problem or NOT_FOUND}")
         self._report()
         if not order:
