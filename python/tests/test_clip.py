@@ -1033,6 +1033,35 @@ class Shapes(unittest.TestCase):
         for i, (part, y) in enumerate(parts):
             torch.testing.assert_close(part.logits(y), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
 
+    def test_models_that_share_parameters(self):
+        """Two clips by maxima of the same weights would scale them twice; one after the other is right, or one for both."""
+        (one, x), (other, _) = made(Base), made(Base)
+        other.q_proj, other.k_proj = one.q_proj, one.k_proj
+        before, tau = values(one), 0.5
+        clips = [mt.QKClip(model, tau=tau) for model in (one, other)]
+        one(x), other(x)
+        with self.assertRaisesRegex(RuntimeError, "q_proj.* is also clipped by the QKClip of another model"):
+            clips[0].step()
+        self.assertTrue(all(torch.equal(w, before[name]) for name, w in values(one).items()))
+        self.assertEqual(clips[1].step(), HEADS)
+        for model, clip in zip((one, other), clips):
+            model(4 * x)
+            clip.step()
+            self.assertLess(float(model.eval().logits(4 * x).max()), tau + 1e-4)
+            model.train()
+        other(x)  # is not clipped any more
+        clips[1].close()
+        one(20 * x)
+        self.assertEqual(clips[0].step(), HEADS)
+        clips[0].close()
+
+        both = nn.ModuleList([one, other])
+        clip = mt.QKClip(both, tau=tau)
+        for _ in range(2):
+            one(40 * x), other(60 * x)
+            self.assertGreater(clip.step(), 0)
+        self.assertAlmostEqual(float(one.logits(60 * x).max()), tau, 4)
+
     def test_parameters_that_are_shared_through_others(self):
         """The first and the third share nothing; both shrink with the second."""
         torch.manual_seed(0)

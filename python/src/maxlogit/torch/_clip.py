@@ -26,6 +26,7 @@ _PATIENCE = 3  # clips without effect
 FROZEN = "frozen"
 _SAMPLE = 64  # rows of a parameter that are kept, and inputs of a row
 Floats = npt.NDArray[np.float32]
+_open: weakref.WeakSet[QKClip] = weakref.WeakSet()
 
 
 class CannotClip(UsageError):
@@ -151,6 +152,7 @@ class QKClip:
             older._replaced = True
         self._attention.clip = weakref.ref(self)
         self._attention.prober = self._probe
+        _open.add(self)
 
     def _set_rule(self, settings: dict[str, Any]) -> None:
         tau, alpha = settings["tau"], settings["alpha"]
@@ -195,6 +197,7 @@ class QKClip:
             self._attention.clip = None
             self._attention.prober = None
         self._attention.release(self._reader)
+        _open.discard(self)
 
     # --- which parameters ---------------------------------------------------------------------------------
 
@@ -405,6 +408,7 @@ class QKClip:
             each = np.ones(parameter.shape[dim], np.float32)
             each[list(of_rows)] = list(of_rows.values())
             ready.append((path, dim, parameter, self._scaled(path, parameter, dim), each, _sample(parameter, dim)))
+        self._check_others({id(parameter): path for path, _, parameter, *_ in ready})
         for _, dim, _, tensors, each, _ in ready:
             for tensor in tensors:
                 scale_rows(tensor, dim, each)
@@ -421,6 +425,21 @@ class QKClip:
         for row in shrinks:
             i = self._rows.order.index(row)
             self._pending[row] = self.max_logit[i].copy(), gamma[i].copy(), clipped.get(row, [])
+
+    @staticmethod
+    def _check_others(scaled: dict[int, str]) -> None:
+        """Maxima of another model are stale as soon as weights that it shares are scaled."""
+        for other in _open:
+            if other._reader.found:  # not this one's, which are taken
+                sources = [state for state in other._states.values() if isinstance(state, Source)]
+                used = {path for source in sources for path in source.parameters}
+                for path, (module, own) in other._parameters().items():
+                    if path in used and id(module._parameters[own]) in scaled:
+                        raise RuntimeError(
+                            f"QKClip.step: {scaled[id(module._parameters[own])]} is also clipped by the QKClip of another "
+                            "model, which would scale it twice, and nothing has changed. Call step() of each before the "
+                            "other model runs, or make one QKClip of nn.ModuleList([one, other])"
+                        )
 
     def _scaled(self, path: str, parameter: nn.Parameter, dim: int) -> list[Tensor]:
         """The tensors that a clip of a parameter scales, each once, tried with factors of one, which change nothing."""
