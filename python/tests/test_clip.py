@@ -1516,6 +1516,23 @@ class Lasting(unittest.TestCase):
                 clip, logits = self.train(optimizer, False, on_ineffective="warn")
             self.assertEqual(len(clip.refused), 1)
 
+    def test_parameters_that_are_no_copies(self):
+        """Float32 parameters that are equal to the weights: of a twin, of a part of the model, or of two optimizers."""
+        for case in ("twin", "part", "two", "part and copy"):
+            model, x = made(Base)
+            model, x = model.to(torch.bfloat16), x.to(torch.bfloat16)
+            twin, copies = (copy.deepcopy(model).float() for _ in range(2))
+            if "part" in case:
+                model.part = twin
+            params = [*twin.parameters(), *(model if case == "twin" else twin if case == "part" else copies).parameters()]
+            before = values(twin)
+            clip = mt.QKClip(model, tau=0.01, optimizer=torch.optim.SGD(list(dict.fromkeys(params)), lr=0.0))
+            model(x)
+            self.assertEqual(clip.step(), HEADS)
+            self.assertTrue(all(torch.equal(w, before[name]) for name, w in values(twin).items()), case)
+            is_copy = torch.allclose(copies.q_proj.weight, model.q_proj.weight.float(), rtol=0.02)
+            self.assertEqual(is_copy, case == "part and copy", case)
+
     def test_moments_of_float32_copies(self):
         model, x = made(Base)
         model, x = model.to(torch.bfloat16), x.to(torch.bfloat16)

@@ -483,17 +483,22 @@ class QKClip:
         return [moment for moment in found if moment is not None]
 
     def _masters(self, parameter: Tensor) -> list[Tensor]:
-        """Copies of a narrow weight in float32 that an optimizer keeps: tensors that are the weight when they are rounded."""
+        """Copies of a narrow weight in float32 that an optimizer keeps: tensors that are the weight when they are rounded.
+        Parameters of an optimizer may be another model's, or another layer's copies: they count only in place of the weight,
+        and if there is one."""
         if parameter.dtype not in (torch.bfloat16, torch.float16):
             return []
-        candidates = [x for state in self._states_of(parameter) for x in state.values() if isinstance(x, Tensor)]
-        for optimizer in self._optimizers:
-            candidates += [p for group in optimizer.param_groups for p in group["params"] if p is not parameter]
-        found = []
-        for x in candidates:
-            if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter):
-                found.append(x)
-        return found
+        in_states = [x for state in self._states_of(parameter) for x in state.values() if isinstance(x, Tensor)]
+        others = {id(p): p for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"]}
+        if id(parameter) in others:
+            others = {}
+        for p in self._attention.model.parameters():
+            others.pop(id(p), None)
+        found, copies = (
+            [x for x in candidates if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter)]
+            for candidates in (in_states, others.values())
+        )
+        return found + copies if len(copies) == 1 else found
 
     # --- whether it lasts ---------------------------------------------------------------------------------
 
