@@ -1448,6 +1448,11 @@ class Followed(unittest.TestCase):
         model.clip.step()
         for key, value in model.state_dict().items():
             torch.testing.assert_close(value, before[key], rtol=1e-5, atol=0)
+        other = copy.deepcopy(model)  # keeps hooks, whatever its original does
+        model.clip.close()
+        del other.clip
+        mt.QKClip(other).close()
+        self.assertNotIn(b"maxlogit", pickle.dumps(other))
 
 
 class Lasting(unittest.TestCase):
