@@ -1339,6 +1339,28 @@ class Shapes(unittest.TestCase):
             self.assertEqual(clip.step(), HEADS)
             self.assertTrue(torch.equal(next(parts), 2 * x))
 
+    def test_an_iterator_within_an_argument(self):
+        """It is left for the pass of the user, and the module is refused if the extra pass would have read it."""
+
+        class Reads(Base):
+            reads = True
+
+            def forward(self, batch):
+                return super().forward(sum(batch["parts"]) if self.reads else batch["x"])
+
+        for kind in (iter, lambda parts: (part for part in parts)):
+            model, x = made(Reads)
+            clip, parts = mt.QKClip(model, tau=0.01), kind([x, 2 * x])
+            model({"parts": parts})
+            self.assertEqual(list(parts), [])
+            with self.assertRaisesRegex(mt.CannotClip, "make it an argument by itself"):
+                clip.step()
+            clip.close()
+        model.reads, clip, parts = False, mt.QKClip(model, tau=0.01), iter([x])
+        model({"parts": parts, "x": x})
+        self.assertEqual(clip.step(), HEADS)
+        self.assertIs(next(parts), x)
+
     def test_a_batch_takes_no_more_memory_than_it_has(self):
         """An expanded mask stays expanded, and of a long text only the part that is read is copied."""
         from maxlogit.torch import _probe

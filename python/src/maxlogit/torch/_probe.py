@@ -763,7 +763,7 @@ def _copied(x: Any, memo: _Copies) -> Any:
     if is_cache or type(x) is np.ndarray or isinstance(x, (random.Random, np.random.Generator, np.random.RandomState)):
         return copy.deepcopy(x)
     if _is_iterator(x):
-        return map(functools.partial(copies, memo=memo), x)
+        return _not_read()
     if isinstance(x, tuple):
         parts = [copies(part, memo) for part in x]
         if all(a is b for a, b in zip(parts, x)):
@@ -810,6 +810,12 @@ def _is_iterator(x: Any) -> bool:
     return isinstance(x, Iterator) and type(x).__module__ in ("builtins", "itertools")
 
 
+def _not_read() -> Iterator[Any]:
+    """In place of an iterator within an argument, which the pass after this one reads."""
+    raise ValueError("an iterator in a list, a dictionary or the like can be read only once: make it an argument by itself")
+    yield
+
+
 def for_two(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Arguments for this pass, and for the one after it (None: as they were). An iterator can be read once: each pass gets
     one of its own."""
@@ -831,6 +837,9 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     threads.own.by_hand = Counter()
     place = module.__dict__.get("_maxlogit_place")
     memo: _Copies = {}
+    for x in (*args, *kwargs.values()):
+        if _is_iterator(x):
+            memo[id(x)] = x, map(functools.partial(copies, memo=memo), x)
     args, kwargs = tuple(copies(x, memo) for x in args), {name: copies(x, memo) for name, x in kwargs.items()}
     try:
         around = _untouched(attention.model), _not_compiled(), _not_checkpointed(), _no_backward_hooks(attention.model)
