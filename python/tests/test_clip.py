@@ -1,6 +1,7 @@
 """QK-Clip of every shape of attention: after one clip the same input gives S gamma, or the clip was refused and nothing is
 written. S is the softmax's input without what is added to it, in double, from the queries and keys that enter."""
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -920,6 +921,46 @@ class Shapes(unittest.TestCase):
         self.never_clips(model, x, clip, before, "one (Base) cannot be clipped: it was not followed to its parameters")
         self.assertEqual(set(clip.refused), {"one", "two"})
 
+    def test_a_batch_that_fails(self):
+        """The next one is followed, also where the first has not reached any attention, or has none."""
+
+        class Failing(Base):
+            how = ""
+
+            def forward(self, x):
+                if self.how == "none":
+                    return x.sum()
+                if self.how == "before":
+                    raise MemoryError
+                y = super().forward(x)
+                if self.how == "behind":
+                    raise MemoryError
+                return y
+
+        for how in ("before", "behind", "none"):
+            model, x = made(Failing)
+            clip = mt.QKClip(model, tau=0.01)
+            model.how = how
+            for _ in range(2):
+                with contextlib.suppress(MemoryError):
+                    model(x)
+            model.how = ""
+            model(x)
+            self.assertEqual(clip.step(), HEADS, how)
+            clip.close()
+
+        # a pass that works where the extra one has failed is refused, until verify can follow it
+        model, x = made(Failing)
+        clip = mt.QKClip(model, tau=0.01)
+        for _ in range(2):
+            with unittest.mock.patch.object(Probe, "see_outputs", side_effect=MemoryError):
+                model(x)
+            with self.assertRaisesRegex(mt.CannotClip, r"MemoryError.*clip\.verify\(\.\.\.\) tries it again"):
+                clip.step()
+        clip.verify(x)
+        model(x)
+        self.assertEqual(clip.step(), HEADS)
+
     def test_a_pass_that_is_interrupted(self):
         """Ctrl-C calls no hook; the next pass is seen all the same."""
 
@@ -991,6 +1032,35 @@ class Shapes(unittest.TestCase):
         torch.testing.assert_close(gamma[0], (tau / torch.maximum(before[0], before[1])).clamp(max=1))
         for i, (part, y) in enumerate(parts):
             torch.testing.assert_close(part.logits(y), before[i] * gamma[i], rtol=1e-5, atol=1e-5)
+
+    def test_models_that_share_parameters(self):
+        """Two clips by maxima of the same weights would scale them twice; one after the other is right, or one for both."""
+        (one, x), (other, _) = made(Base), made(Base)
+        other.q_proj, other.k_proj = one.q_proj, one.k_proj
+        before, tau = values(one), 0.5
+        clips = [mt.QKClip(model, tau=tau) for model in (one, other)]
+        one(x), other(x)
+        with self.assertRaisesRegex(RuntimeError, "q_proj.* is also clipped by the QKClip of another model"):
+            clips[0].step()
+        self.assertTrue(all(torch.equal(w, before[name]) for name, w in values(one).items()))
+        self.assertEqual(clips[1].step(), HEADS)
+        for model, clip in zip((one, other), clips):
+            model(4 * x)
+            clip.step()
+            self.assertLess(float(model.eval().logits(4 * x).max()), tau + 1e-4)
+            model.train()
+        other(x)  # is not clipped any more
+        clips[1].close()
+        one(20 * x)
+        self.assertEqual(clips[0].step(), HEADS)
+        clips[0].close()
+
+        both = nn.ModuleList([one, other])
+        clip = mt.QKClip(both, tau=tau)
+        for _ in range(2):
+            one(40 * x), other(60 * x)
+            self.assertGreater(clip.step(), 0)
+        self.assertAlmostEqual(float(one.logits(60 * x).max()), tau, 4)
 
     def test_parameters_that_are_shared_through_others(self):
         """The first and the third share nothing; both shrink with the second."""
@@ -1269,6 +1339,28 @@ class Shapes(unittest.TestCase):
             self.assertEqual(clip.step(), HEADS)
             self.assertTrue(torch.equal(next(parts), 2 * x))
 
+    def test_an_iterator_within_an_argument(self):
+        """It is left for the pass of the user, and the module is refused if the extra pass would have read it."""
+
+        class Reads(Base):
+            reads = True
+
+            def forward(self, batch):
+                return super().forward(sum(batch["parts"]) if self.reads else batch["x"])
+
+        for kind in (iter, lambda parts: (part for part in parts)):
+            model, x = made(Reads)
+            clip, parts = mt.QKClip(model, tau=0.01), kind([x, 2 * x])
+            model({"parts": parts})
+            self.assertEqual(list(parts), [])
+            with self.assertRaisesRegex(mt.CannotClip, "make it an argument by itself"):
+                clip.step()
+            clip.close()
+        model.reads, clip, parts = False, mt.QKClip(model, tau=0.01), iter([x])
+        model({"parts": parts, "x": x})
+        self.assertEqual(clip.step(), HEADS)
+        self.assertIs(next(parts), x)
+
     def test_a_batch_takes_no_more_memory_than_it_has(self):
         """An expanded mask stays expanded, and of a long text only the part that is read is copied."""
         from maxlogit.torch import _probe
@@ -1378,6 +1470,11 @@ class Followed(unittest.TestCase):
         model.clip.step()
         for key, value in model.state_dict().items():
             torch.testing.assert_close(value, before[key], rtol=1e-5, atol=0)
+        other = copy.deepcopy(model)  # keeps hooks, whatever its original does
+        model.clip.close()
+        del other.clip
+        mt.QKClip(other).close()
+        self.assertNotIn(b"maxlogit", pickle.dumps(other))
 
 
 class Lasting(unittest.TestCase):
@@ -1445,6 +1542,23 @@ class Lasting(unittest.TestCase):
             with self.assertWarnsRegex(UserWarning, "had no effect"):
                 clip, logits = self.train(optimizer, False, on_ineffective="warn")
             self.assertEqual(len(clip.refused), 1)
+
+    def test_parameters_that_are_no_copies(self):
+        """Float32 parameters that are equal to the weights: of a twin, of a part of the model, or of two optimizers."""
+        for case in ("twin", "part", "two", "part and copy"):
+            model, x = made(Base)
+            model, x = model.to(torch.bfloat16), x.to(torch.bfloat16)
+            twin, copies = (copy.deepcopy(model).float() for _ in range(2))
+            if "part" in case:
+                model.part = twin
+            params = [*twin.parameters(), *(model if case == "twin" else twin if case == "part" else copies).parameters()]
+            before = values(twin)
+            clip = mt.QKClip(model, tau=0.01, optimizer=torch.optim.SGD(list(dict.fromkeys(params)), lr=0.0))
+            model(x)
+            self.assertEqual(clip.step(), HEADS)
+            self.assertTrue(all(torch.equal(w, before[name]) for name, w in values(twin).items()), case)
+            is_copy = torch.allclose(copies.q_proj.weight, model.q_proj.weight.float(), rtol=0.02)
+            self.assertEqual(is_copy, case == "part and copy", case)
 
     def test_moments_of_float32_copies(self):
         model, x = made(Base)

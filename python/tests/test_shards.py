@@ -4,6 +4,7 @@ By distribute_tensor, and trained under fully_shard (FSDP2), where each process 
 
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -159,11 +160,124 @@ def of_fsdp1(rank, ranks, path):
             np.testing.assert_allclose(found.values[0], truth, rtol=1e-5)
 
 
+class OneKey(nn.Module):
+    """Heads that share one key; several layers of a projection may lie in pieces."""
+
+    def __init__(self, heads=HEADS):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(WIDTH, n * SIZE, bias=False) for n in (heads, 1, 1))
+        self.up = nn.Linear(WIDTH, 4 * heads * SIZE)
+        with torch.no_grad():
+            self.q.weight[: heads * SIZE // 2].mul_(4)  # the heads of the first rank are larger
+            self.k.weight.mul_(8)
+
+    def forward(self, x):
+        q, k, v = (p(x).unflatten(-1, (-1, SIZE)).transpose(1, 2) for p in (self.q, self.k, self.v))
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return y.sum() + self.up(x).sum()
+
+
+def of_one_key(rank, ranks):
+    """Tensor parallelism in which all ranks have the key, and each has its own queries."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, distribute_module
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cpu", (ranks,))
+
+    def clipped(heads, parallel, is_tensor=False, gqa="q_only"):
+        torch.manual_seed(0)
+        model, x = OneKey(heads), torch.randn(2, 7, WIDTH)
+        parallelize_module(model, mesh, {name: ColwiseParallel() for name in parallel})
+        for module in (model.k, model.v) if is_tensor else ():
+            distribute_module(
+                module,
+                mesh,
+                input_fn=lambda _, x, mesh: (DTensor.from_local(x[0], mesh, [Replicate()], run_check=False),),
+                output_fn=lambda _, y, mesh: y.to_local(),
+            )
+        clip = mt.QKClip(model, tau=1, gqa=gqa)
+        model(x).backward()
+        assert clip.step() == heads
+        return [clip.gamma, *(getattr(w, "full_tensor", lambda w=w: w)().detach() for w in model.parameters())]
+
+    for heads in (2, 4):
+        truth = clipped(heads, ())
+        for is_tensor in (False, True):
+            for i, (found, whole) in enumerate(zip(clipped(heads, "q", is_tensor), truth)):
+                np.testing.assert_allclose(found, whole, rtol=1e-5, err_msg=f"{heads} heads, {is_tensor}, {i}")
+            for gqa in ("group_max", "own_q_min_k", "compensated"):
+                try:
+                    clipped(heads, "q", is_tensor, gqa)
+                except mt.CannotClip as problem:
+                    assert "gqa='q_only' can clip it" in str(problem), problem
+                else:
+                    raise AssertionError(f"{gqa} was clipped")
+    try:
+        clipped(4, ("up",))  # looks as if attention were parallel, too
+    except mt.CannotClip as problem:
+        assert "sharded over ranks in different ways" in str(problem), problem
+    else:
+        raise AssertionError("heads of other ranks were clipped")
+
+
+def of_units(rank, ranks):
+    """Parts of a module that calls attention itself are sharded by themselves: the module has no parallel heads for that."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
+
+    line = init_device_mesh("cpu", (ranks,))
+    plane = init_device_mesh("cpu", (ranks // 2, 2), mesh_dim_names=("data", "tensor"))
+    torch.manual_seed(1)
+    batch = torch.randn(ranks, 1, 7, WIDTH)
+
+    def clipped(mesh, own, units, parts):
+        torch.manual_seed(0)
+        model = OneKey()
+        if own:
+            parallelize_module(model, plane["tensor"], {name: ColwiseParallel() for name in own})
+        for unit in units:
+            fully_shard(model.get_submodule(unit), mesh=mesh)
+        clip = mt.QKClip(model, tau=1, on_unknown="skip")
+        for x in parts:
+            model(x).backward()
+        clip.step()
+        weights = [getattr(w, "full_tensor", lambda w=w: w)().detach() for w in model.parameters()]
+        return clip.max_logit, weights, clip.refused
+
+    whole, truth, _ = clipped(None, (), (), batch)
+    for mesh, own, units, refused in (
+        (line, (), ("up", ""), ""),
+        (plane, (), ("up", ""), ""),
+        (plane["data"], ("q",), ("up", ""), ""),
+        (plane["data"], ("q", "up"), ("up", ""), ""),
+        (line, (), ("q", "k", "v", "up", ""), "make one of the module with attention"),
+        (plane["data"], ("q",), ("q", "k", "v", "up", ""), "make one of the module with attention"),
+    ):
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            parts = batch.chunk(ranks // 2)[rank // 2] if own else batch[rank : rank + 1]
+            maxima, weights, reasons = clipped(mesh, own, units, parts)
+        case = f"{mesh} {own} {units} {reasons}"
+        np.testing.assert_allclose(maxima, whole, rtol=1e-5, err_msg=case)
+        assert bool(reasons) == bool(refused) and all(refused in reason for reason in reasons.values()), case
+        for found, wanted in zip(weights, truth) if not refused else ():
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, err_msg=case)
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Shards(unittest.TestCase):
     def test_fsdp1(self):
         with tempfile.TemporaryDirectory() as folder:
             run_as_ranks(self, 2, of_fsdp1, f"{folder}/run")
+
+    def test_one_key_on_all_ranks(self):
+        run_as_ranks(self, 2, of_one_key)
+
+    @unittest.skipUnless(IS_SHARDED, "no fully_shard on a CPU before torch 2.7")
+    def test_units_of_their_own(self):
+        run_as_ranks(self, RANKS, of_units)
 
     def test_pieces_are_clipped_as_the_whole(self):
         run_as_ranks(self, RANKS, of_rank)

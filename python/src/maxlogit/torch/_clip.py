@@ -25,8 +25,8 @@ _MOMENTA = ("momentum_buffer", "exp_avg")  # first moments, by the names of PyTo
 _PATIENCE = 3  # clips without effect
 FROZEN = "frozen"
 _SAMPLE = 64  # rows of a parameter that are kept, and inputs of a row
-_ALL = "*"  # where nothing could be found
 Floats = npt.NDArray[np.float32]
+_open: weakref.WeakSet[QKClip] = weakref.WeakSet()
 
 
 class CannotClip(UsageError):
@@ -152,6 +152,7 @@ class QKClip:
             older._replaced = True
         self._attention.clip = weakref.ref(self)
         self._attention.prober = self._probe
+        _open.add(self)
 
     def _set_rule(self, settings: dict[str, Any]) -> None:
         tau, alpha = settings["tau"], settings["alpha"]
@@ -196,6 +197,7 @@ class QKClip:
             self._attention.clip = None
             self._attention.prober = None
         self._attention.release(self._reader)
+        _open.discard(self)
 
     # --- which parameters ---------------------------------------------------------------------------------
 
@@ -207,18 +209,17 @@ class QKClip:
     def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> Any:
         """Before a forward pass of training, as long as something is not known. Returns that pass's arguments, or None."""
         rows = [row for row in self._attention.shape if row not in self._states]
-        if (self._states and not rows and not all_anew) or _ALL in self._states:
+        if self._states and not rows and not all_anew:
             return None
         own, theirs = _probe.for_two(args, kwargs)
         probe, self._problem = _probe.run(self._attention, module, *own)
+        if self._problem:  # the next pass tries it again. Of what was found before it a later use of its weights was not
+            self._states = {}
+            return theirs
         for row in (*probe.sources, *probe.reasons, *probe.frozen):
             self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
-        if self._problem:  # whatever was found before it: a later use of the same weights was not
-            reason = f"was not followed to its parameters: {self._problem}"
-            rows = {*self._states, *self._attention.shape}
-            self._states = dict.fromkeys(rows, reason) or {_ALL: self._problem}
-        elif not self._states and not probe.not_finite:
-            self._states[_ALL] = self._problem = NOT_FOUND
+        if not self._states and not probe.not_finite:
+            self._problem = NOT_FOUND
         return theirs
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
@@ -239,8 +240,6 @@ class QKClip:
             self._said.add(row)
             named = f"{row} ({type(self._attention.module(row)).__name__})" if self._is_here(row) else row
             text = f"QKClip: {named} cannot be clipped: it {reason}"
-            if row == _ALL:
-                text = f"QKClip: nothing can be clipped: {reason}"
             if self._on_unknown == "raise":
                 self._said.discard(row)
                 raise CannotClip(f"{text}. QKClip(..., on_unknown='skip') leaves it as it is")
@@ -298,16 +297,26 @@ class QKClip:
         for row, problem in self._reader.problems.items():
             self._states[row] = f"has maxima that are not known: {problem}"
         unknown = [row for row in found if row not in self._states]
-        if unknown and self._attention.compiled:
-            for row in unknown:
+        if unknown and self._problem:
+            reason = f"was not followed to its parameters: {self._problem}. clip.verify(...) tries it again"
+            self._states.update(dict.fromkeys(unknown, reason))
+            self._problem = ""
+        elif unknown and self._attention.compiled:
+            reason = (
+                "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
+                "clip.verify(...) once, with the arguments of the model's forward pass"
+            )
+            self._states.update(dict.fromkeys(unknown, reason))
+        for row, state in self._states.items():
+            if isinstance(state, Source) and state.has_common_keys and self.gqa != "q_only":
                 self._states[row] = (
-                    "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
-                    "clip.verify(...) once, with the arguments of the model's forward pass"
+                    "has keys that all ranks share, and other queries on each rank (tensor parallelism): gqa='q_only' can "
+                    "clip it, because it scales queries alone"
                 )
         heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
         self._states = self._rows.agree(list(heads), heads, self._states)
         order = self._rows.order
-        if not order and not self.refused.keys() - {_ALL}:
+        if not order and not self.refused:
             raise RuntimeError(f"QKClip.step: {self._problem or NOT_FOUND}")
         self._report()
         if not order:
@@ -399,6 +408,7 @@ class QKClip:
             each = np.ones(parameter.shape[dim], np.float32)
             each[list(of_rows)] = list(of_rows.values())
             ready.append((path, dim, parameter, self._scaled(path, parameter, dim), each, _sample(parameter, dim)))
+        self._check_others({id(parameter): path for path, _, parameter, *_ in ready})
         for _, dim, _, tensors, each, _ in ready:
             for tensor in tensors:
                 scale_rows(tensor, dim, each)
@@ -415,6 +425,21 @@ class QKClip:
         for row in shrinks:
             i = self._rows.order.index(row)
             self._pending[row] = self.max_logit[i].copy(), gamma[i].copy(), clipped.get(row, [])
+
+    @staticmethod
+    def _check_others(scaled: dict[int, str]) -> None:
+        """Maxima of another model are stale as soon as weights that it shares are scaled."""
+        for other in _open:
+            if other._reader.found:  # not this one's, which are taken
+                sources = [state for state in other._states.values() if isinstance(state, Source)]
+                used = {path for source in sources for path in source.parameters}
+                for path, (module, own) in other._parameters().items():
+                    if path in used and id(module._parameters[own]) in scaled:
+                        raise RuntimeError(
+                            f"QKClip.step: {scaled[id(module._parameters[own])]} is also clipped by the QKClip of another "
+                            "model, which would scale it twice, and nothing has changed. Call step() of each before the "
+                            "other model runs, or make one QKClip of nn.ModuleList([one, other])"
+                        )
 
     def _scaled(self, path: str, parameter: nn.Parameter, dim: int) -> list[Tensor]:
         """The tensors that a clip of a parameter scales, each once, tried with factors of one, which change nothing."""
@@ -458,17 +483,22 @@ class QKClip:
         return [moment for moment in found if moment is not None]
 
     def _masters(self, parameter: Tensor) -> list[Tensor]:
-        """Copies of a narrow weight in float32 that an optimizer keeps: tensors that are the weight when they are rounded."""
+        """Copies of a narrow weight in float32 that an optimizer keeps: tensors that are the weight when they are rounded.
+        Parameters of an optimizer may be another model's, or another layer's copies: they count only in place of the weight,
+        and if there is one."""
         if parameter.dtype not in (torch.bfloat16, torch.float16):
             return []
-        candidates = [x for state in self._states_of(parameter) for x in state.values() if isinstance(x, Tensor)]
-        for optimizer in self._optimizers:
-            candidates += [p for group in optimizer.param_groups for p in group["params"] if p is not parameter]
-        found = []
-        for x in candidates:
-            if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter):
-                found.append(x)
-        return found
+        in_states = [x for state in self._states_of(parameter) for x in state.values() if isinstance(x, Tensor)]
+        others = {id(p): p for optimizer in self._optimizers for group in optimizer.param_groups for p in group["params"]}
+        if id(parameter) in others:
+            others = {}
+        for p in self._attention.model.parameters():
+            others.pop(id(p), None)
+        found, copies = (
+            [x for x in candidates if x.shape == parameter.shape and x.dtype == torch.float32 and _equal(x, parameter)]
+            for candidates in (in_states, others.values())
+        )
+        return found + copies if len(copies) == 1 else found
 
     # --- whether it lasts ---------------------------------------------------------------------------------
 

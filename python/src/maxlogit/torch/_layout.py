@@ -179,14 +179,23 @@ def whole(x: Tensor) -> Tensor:
 
 def part_of_heads(module: nn.Module, heads: int, size: int) -> tuple[int, int]:
     """Of a module that runs and has seen so many heads: which part of all heads they are, and how many parts there are.
-    While a module runs only those weights are in pieces whose outputs are (tensor parallel)."""
+    While a module runs only those weights are in pieces whose outputs are (tensor parallel). A part of it that FSDP shards
+    by itself may be in FSDP's pieces, too, whose dimension of the mesh comes first."""
+    apart = {
+        p
+        for part in module.modules()
+        if part is not module and any(kind.__name__ == "FSDPModule" for kind in type(part).__mro__)
+        for p in part.parameters()
+    }
     for parameter in module.parameters():
         mesh = getattr(parameter, "device_mesh", None)
         if mesh is None or parameter.dim() != 2:
             continue
-        for dim, placement in enumerate(parameter.placements):  # type: ignore[attr-defined]
+        placements = parameter.placements  # type: ignore[attr-defined]
+        cut = [dim for dim, placement in enumerate(placements) if not placement.is_replicate()]
+        for dim in cut[parameter in apart :]:
             parts = mesh.size(dim)
-            if placement.is_shard(0) and parameter.shape[0] % (heads * parts * size) == 0:
+            if placements[dim].is_shard(0) and parameter.shape[0] % (heads * parts * size) == 0:
                 return mesh.get_local_rank(dim), parts
     return 0, 1
 

@@ -50,8 +50,8 @@ class Part(NamedTuple):
 
 class Source(NamedTuple):
     """Where the logits of a row of heads come from: for each role the parts of each head (of ``k``: of each key head).
-    Roles as in `Rows`. first: the first head (of keys) that is here, if others are on other ranks. zeros: some query or key
-    was zero, so that its scale could not be tried."""
+    Roles as in `Rows`. first: the first head (of keys) that is here, if others are on other ranks, which may have the same
+    keys. zeros: some query or key was zero, so that its scale could not be tried."""
 
     heads: int
     groups: int
@@ -63,6 +63,11 @@ class Source(NamedTuple):
     @property
     def parameters(self) -> set[str]:
         return {part.path for parts in self.roles.values() for head in parts for part in head}
+
+    @property
+    def has_common_keys(self) -> bool:
+        """Whether each rank has other queries (tensor parallel), and all have the same keys."""
+        return len(self.roles["q"]) < self.heads and len(self.roles["k"]) == self.groups
 
 
 class Refused(Exception):
@@ -305,30 +310,40 @@ class Probe(TorchFunctionMode):
         for parameter, leaves in follow.claimed.items():
             self.claims.setdefault(parameter, set()).update(leaves)
         rank, ranks = part_of_heads(self.attention.module(row), heads, size)
-        self._shift(roles, rank, ranks)
+        if self._shift(roles, rank, ranks):
+            return Source(ranks * heads, group_count, roles, rank * heads, 0, follow.zeros)
         return Source(ranks * heads, ranks * group_count, roles, rank * heads, rank * group_count, follow.zeros)
 
-    def _shift(self, roles: dict[str, list[tuple[Part, ...]]], rank: int, ranks: int) -> None:
-        """Rows of a parameter that lies in pieces begin where the own piece does."""
-        if ranks == 1:
-            return
+    def _shift(self, roles: dict[str, list[tuple[Part, ...]]], rank: int, ranks: int) -> bool:
+        """Rows of a parameter that lies in pieces begin where the own piece does. Returns whether queries alone lie in
+        pieces."""
         local_rows = self._local_rows()
+        is_cut = {role: {p.path in local_rows for parts in heads for p in parts} for role, heads in roles.items()}
+        wanted = {role: {ranks > 1 and role != "k_rope"} for role in roles}
+        has_common_keys = ranks > 1 and "k_rope" not in roles and is_cut["k"] == {False}
+        if has_common_keys:
+            wanted["k"] = {False}
+        if is_cut != wanted:
+            raise Refused("has queries and keys whose weights are sharded over ranks in different ways, or not by heads")
         for heads in roles.values():
             for i, parts in enumerate(heads):
                 heads[i] = tuple(
                     p._replace(rows=tuple(r + rank * local_rows[p.path] for r in p.rows)) if p.path in local_rows else p
                     for p in parts
                 )
+        return has_common_keys
 
     def _local_rows(self) -> dict[str, int]:
-        """Outputs of parameters that lie in pieces along them, by path: so many are here."""
+        """Outputs of parameters that lie in pieces along them on several ranks, by path: so many are here."""
         found = {}
         for output in self.outputs.values():
             for weight in (output.weight, output.bias):
                 p = None if weight is None else weight.parameter
-                placements = getattr(p, "placements", ())
-                if p is not None and any(x.is_shard(0) for x in placements):
-                    found[self._owner(p)] = p.to_local().shape[0]  # type: ignore[attr-defined]
+                if weight is None or p is None or not hasattr(p, "placements"):
+                    continue
+                count = _local(p).shape[weight.dim]
+                if count < p.shape[weight.dim]:
+                    found[self._owner(p)] = count
         return found
 
     def _said(self, parameter: int) -> str:
@@ -362,7 +377,10 @@ class Probe(TorchFunctionMode):
         for parameter in (follow.parameters[i] for i in ids):
             path = self._owner(parameter)
             if not path:
-                raise Refused("is made by a parameter that is not one of the model's")
+                raise Refused(
+                    "is made by a parameter that is not one of the model's. If fully_shard has a unit for each projection, "
+                    "make one of the module with attention"
+                )
             if not parameter.is_floating_point() or parameter.layout != torch.strided:
                 raise Refused(f"is made by {path}, whose numbers are {parameter.dtype}: no plain floating-point weight")
             kind = type(parameter)
@@ -745,7 +763,7 @@ def _copied(x: Any, memo: _Copies) -> Any:
     if is_cache or type(x) is np.ndarray or isinstance(x, (random.Random, np.random.Generator, np.random.RandomState)):
         return copy.deepcopy(x)
     if _is_iterator(x):
-        return map(functools.partial(copies, memo=memo), x)
+        return _not_read()
     if isinstance(x, tuple):
         parts = [copies(part, memo) for part in x]
         if all(a is b for a, b in zip(parts, x)):
@@ -792,6 +810,12 @@ def _is_iterator(x: Any) -> bool:
     return isinstance(x, Iterator) and type(x).__module__ in ("builtins", "itertools")
 
 
+def _not_read() -> Iterator[Any]:
+    """In place of an iterator within an argument, which the pass after this one reads."""
+    raise ValueError("an iterator in a list, a dictionary or the like can be read only once: make it an argument by itself")
+    yield
+
+
 def for_two(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Arguments for this pass, and for the one after it (None: as they were). An iterator can be read once: each pass gets
     one of its own."""
@@ -813,6 +837,9 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     threads.own.by_hand = Counter()
     place = module.__dict__.get("_maxlogit_place")
     memo: _Copies = {}
+    for x in (*args, *kwargs.values()):
+        if _is_iterator(x):
+            memo[id(x)] = x, map(functools.partial(copies, memo=memo), x)
     args, kwargs = tuple(copies(x, memo) for x in args), {name: copies(x, memo) for name, x in kwargs.items()}
     try:
         around = _untouched(attention.model), _not_compiled(), _not_checkpointed(), _no_backward_hooks(attention.model)
