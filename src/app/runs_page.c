@@ -688,7 +688,7 @@ int runs_page_may_replace(const char *folder, struct error *error)
   enum { FIXED = sizeof fixed / sizeof *fixed };
   const char *names[FIXED + 1] = {"data"}; /* the folder of the series */
   for (int i = 0; i < FIXED; i++) names[i + 1] = fixed[i].name;
-  return page_may_replace(folder, names, error);
+  return page_may_replace(folder, "maxlogit: runs", names, error);
 }
 
 /* "data/12.max.js" */

@@ -109,21 +109,23 @@ void cell_add(struct buffer *b, const char *text, char separator)
 
 /* --- pages ----------------------------------------------------------------------------------------------- */
 
-int page_may_replace(const char *folder, const char *const *names, struct error *e)
+int page_may_replace(const char *folder, const char *title, const char *const *names, struct error *e)
 {
-  char path[4200], *text = NULL;
+  char path[4200], element[128], *text = NULL;
   size_t length;
   struct error ignored = {0};
   snprintf(path, sizeof path, "%s/index.html", folder);
-  const int is_ours = !file_read(path, &text, &length, &ignored) && strstr(text, "<title>maxlogit");
+  snprintf(element, sizeof element, "<title>%s</title>", title);
+  const int is_ours = !file_read(path, &text, &length, &ignored) && strstr(text, element);
   memory_free(text);
   for (const char *const *name = names; *name && !is_ours; name++) {
     snprintf(path, sizeof path, "%s/%s", folder, *name);
     struct stat info;
     if (!lstat(path, &info) && !S_ISLNK(info.st_mode)) /* a link is replaced, not followed */
-      return error_set(e, STATUS_USAGE,
-                       "%s exists, and %s/index.html is not a page of maxlogit: write into another folder",
-                       path, folder);
+      return error_set(
+        e, STATUS_USAGE,
+        "%s exists, and %s/index.html is not a page with the title '%s': write into another folder", path,
+        folder, title);
   }
   return STATUS_OK;
 }

@@ -15,8 +15,8 @@ void shell_add(struct buffer *, const char *word);
 char *shell_word(const char *); /* for memory_free */
 
 /* May a page with files of these names be written into the folder? STATUS_USAGE if one of them is there and index.html
-   is not a page of maxlogit: they belong to another page. Names end with NULL. */
-int page_may_replace(const char *folder, const char *const *names, struct error *);
+   has not this title: they belong to another page. Names end with NULL. */
+int page_may_replace(const char *folder, const char *title, const char *const *names, struct error *);
 
 /* Append a cleaned cell of a table in CSV (separator ','), TSV ('\t') or columns (' '). In CSV (RFC 4180) a text with a
    comma, a quote or a line end is quoted, and quotes are doubled. In CSV and TSV a text that is not a number and begins

@@ -446,8 +446,8 @@ static int add_head(struct sheet *s, struct error *error)
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
     "img-src data:; "
     "base-uri 'none'; form-action 'none'\"/>"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>maxlogit: the ledger of "
-    "claims</title><style>");
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>" LEDGER_PAGE_TITLE
+    "</title><style>");
   int status = add_style(b, "style.css", error);
   if (!status) status = add_style(b, "ledger.css", error);
   add_rules(s);
@@ -491,7 +491,6 @@ int page_write(const struct ledger *l, const struct other_ledger *beside, const 
   if (!status) add_provenance(&s);
   markup_add(&s.b, "</div></body></html>\n");
   buffer_add(&path, "%s/index.html", folder);
-  if (!status) status = page_may_replace(folder, (const char *const[]){"index.html", NULL}, error);
   if (!status) status = file_make_folders(path.text, error);
   if (!status) status = file_write(path.text, s.b.text, s.b.length, error);
   memory_free(s.b.text);

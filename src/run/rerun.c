@@ -65,6 +65,20 @@ static int remove_left(const char *record_path, const char *id, struct error *e)
   return file_remove(record_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", record_path) : STATUS_OK;
 }
 
+/* The files of a rerun that was begun and is refused. None was there before (remove_left), so another process that has
+   the lock has made them. */
+static void remove_begun(const char *record_path)
+{
+  char journal[4096], lock[4096];
+  struct error ignored = {0};
+  run_sibling(lock, record_path, ".lock");
+  if (lock_is_held(lock)) return;
+  run_sibling(journal, record_path, ".journal");
+  checkpoint_remove_folder(record_path, &ignored);
+  file_remove(journal);
+  file_remove(record_path);
+}
+
 int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
                const char *const *changes, int count, long from, struct error *e)
 {
@@ -87,6 +101,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (!status) status = check_cut(path, e);
   if (!status) status = config_finish(c, e);
   if (!status && !dist_ranks(0)->rank) status = remove_left(record_path, id, e);
+  const int begins = !status && !dist_ranks(0)->rank;
   if (!status)
     status = from < 0 ? trainer_init_into(out, c, record_path, e)
                       : trainer_repeat(out, c, path, record_path, from, e);
@@ -98,6 +113,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
     trainer_abandon(*out);
     *out = NULL;
   }
+  if (status && begins) remove_begun(record_path);
   if (status)
     config_free(c);
   else

@@ -30,7 +30,11 @@ static int read_state(const char *path, long last_step, struct checkpoint *c, st
 static int restore(struct trainer *t, const struct checkpoint *c, int repeats, struct error *e)
 {
   struct run_facts f;
+  const struct model_options *m = &t->engine.model.options;
   int status = c->count ? trainer_load(t, c, e) : STATUS_OK;
+  if (!status && c->count && c->peak_at >= m->layers * m->heads)
+    status =
+      error_set(e, STATUS_FAIL, "%s: the peak of its checkpoint is in no head of this model", t->plan.path);
   if (status) return status;
   t->done = t->checkpointed = c->step;
   t->earlier_wall = c->wall;

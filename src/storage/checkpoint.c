@@ -235,13 +235,14 @@ static int read_head(struct reader *r, const char *path, struct error *e)
   h5_get_text(r->h, root, "id", c->id, sizeof c->id);
   h5_get_text(r->h, root, "blas_core", c->core, sizeof c->core);
   h5_get_real(r->h, root, "wall_seconds", &c->wall);
-  r->failed = !h5_get_int(r->h, root, "step", &step) || step < 0;
+  int lacks = !h5_get_int(r->h, root, "step", &step) || step < 0;
   c->step = (long)step;
   h5_get_real(r->h, root, "peak_max_logit", &c->peak);
   h5_get_int(r->h, root, "peak_step", &peak_step);
   h5_get_int(r->h, root, "peak_place", &peak_at);
   c->peak_step = (long)peak_step;
   c->peak_at = (long)peak_at;
+  r->failed = lacks || peak_step < -1 || peak_step > step || peak_at < -1;
   h5_done(r->h, root);
   if (strcmp(format, CHECKPOINT_FORMAT)) return error_set(e, STATUS_USAGE, "%s is not a checkpoint", path);
   if (version != CHECKPOINT_VERSION && version != CHECKPOINT_WITH_ROWS)
@@ -268,6 +269,17 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
   return status;
 }
 
+/* The checkpoint of a run at this step, which its name says. */
+static int read_at(const char *run_path, long step, struct checkpoint *c, struct error *e)
+{
+  char path[4096];
+  checkpoint_path(path, run_path, step);
+  if (checkpoint_read(path, c, e) || c->step == step) return e->status;
+  error_set(e, STATUS_FAIL, "%s is the checkpoint of step %ld", path, c->step);
+  checkpoint_free(c);
+  return e->status;
+}
+
 int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *e)
 {
   size_t count;
@@ -277,10 +289,8 @@ int checkpoint_latest(const char *run_path, struct checkpoint *c, struct error *
   status = STATUS_FAIL;
   struct error problem = {0};
   for (size_t i = 0; i < count && status; i++) {
-    char path[4096];
-    checkpoint_path(path, run_path, steps[i]);
     struct error this = {0};
-    status = checkpoint_read(path, c, &this);
+    status = read_at(run_path, steps[i], c, &this);
     if (status && i + 1 < count) warning("%s: trying the one before", this.text);
     if (status) problem = this;
     tried = 1;
@@ -299,11 +309,9 @@ int checkpoint_before(const char *run_path, long step, struct checkpoint *c, str
   if (list_steps(run_path, &steps, &count, e)) return e->status;
   status = STATUS_USAGE;
   for (size_t i = 0; i < count && status; i++) {
-    char path[4096];
     struct error this = {0};
     if (steps[i] > step) continue;
-    checkpoint_path(path, run_path, steps[i]);
-    status = checkpoint_read(path, c, &this);
+    status = read_at(run_path, steps[i], c, &this);
     if (status) warning("%s: trying the one before", this.text);
   }
   memory_free(steps);

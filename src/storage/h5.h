@@ -62,8 +62,8 @@ void h5_dimensions(struct h5 *, h5_id, int rank, const char *const *label, const
 void h5_done(struct h5 *, h5_id);
 
 /* Open a file from disk, change it by the calls above and below, write it by h5_save. It keeps its head unless it gets
-   another one. The seal must be valid, as for h5_load; `unsealed` accepts a file without one, at the caller's risk. The lock is of the caller, who gives it to
-   h5_save, too (file_read_held). */
+   another one. The seal must be valid, as for h5_load; `unsealed` accepts a file without one, at the caller's risk. The
+   caller holds the lock, and gives it to h5_save, too (file_read_held). */
 int h5_change(struct h5 **, const char *path, int unsealed, struct lock *, struct error *);
 void h5_extend(struct h5 *, h5_id, int64_t rows); /* a growing dataset */
 void h5_remove(struct h5 *, const char *path);

@@ -41,6 +41,20 @@ test $? -eq 3 || fail "no divergence"
 grep -q 'the same to the bit' "$dir/out" || fail "rerun of a divergence says nothing"
 test -z "$(find "$dir" -name 'fell.rerun*')" || fail "left behind: $(find "$dir" -name 'fell.rerun*')"
 
+# refused because its text has changed: nothing is left, and it can be repeated when the text is back
+text=$dir/text.txt
+seq 2000 > "$text"
+"$program" run -q train.steps=5 model.width=16 model.heads=2 checkpoint.every=2 checkpoint.keep=all data=bytes data.path="$text" record.path="$dir/texts.h5" || fail "a run of a text"
+seq 2001 > "$text"
+for more in "" "--from=2"; do
+  # shellcheck disable=SC2086 # none or one word
+  "$program" rerun -q "$dir/texts.h5" $more 2> "$dir/err" && fail "a rerun of another text"
+  grep -q 'makes other numbers\|not the data of this run' "$dir/err" || fail "another text: $(cat "$dir/err")"
+  test -z "$(find "$dir" -name 'texts.rerun*')" || fail "left by a refused rerun: $(find "$dir" -name 'texts.rerun*')"
+done
+seq 2000 > "$text"
+"$program" rerun -q "$dir/texts.h5" 2> "$dir/err" || fail "a rerun of the same text: $(cat "$dir/err")"
+
 # rows that a killed run has appended to its journal do not come back in the run that takes its place
 MAXLOGIT_FAULT=io:40:kill "$program" run -q train.steps=400 checkpoint.every=10 model.width=16 model.heads=2 data=markov record.path="$dir/died.h5" 2> /dev/null
 test -s "$dir/died.journal" || fail "a killed run has no journal: $(ls "$dir")"

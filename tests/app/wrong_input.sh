@@ -126,12 +126,12 @@ for command in resume watch rerun eval; do
   wrong "numbers.h5: numbers of a checkpoint" $command numbers.h5
   wrong "words.conf" $command words.conf
 done
-mkdir site && echo '<title>My site</title>' > site/index.html
-wrong "site/index.html exists, and site/index.html is not a page of maxlogit: write into another folder" report done.h5 -o site
+mkdir site && echo '<title>maxlogit: the ledger of claims</title>' > site/index.html
+wrong "site/index.html exists, and site/index.html is not a page with the title 'maxlogit: runs': write into another folder" report done.h5 -o site
 rm site/index.html && echo 'body {}' > site/style.css
-wrong "site/style.css exists, and site/index.html is not a page of maxlogit" report done.h5 -o site
+wrong "site/style.css exists, and site/index.html is not a page with the title" report done.h5 -o site
 rm site/style.css && mkdir site/data && echo 'mine' > site/data/index.js
-wrong "site/data exists, and site/index.html is not a page of maxlogit" report done.h5 -o site
+wrong "site/data exists, and site/index.html is not a page with the title" report done.h5 -o site
 "$program" report done.h5 -o page > "$out" 2> "$err" && "$program" report done.h5 -o page > "$out" 2> "$err" || fail "report twice: $(cat "$err")"
 wrong "--config and --set are for checkpoints of others" spectra done.h5 --set head_dim=4
 wrong "with --of" show done.h5 --mean=median

@@ -298,6 +298,8 @@ wrong "did you mean 'train.lr'" C-18 train.lrr=3
 wrong 'several runs where the claim wants one' C-18 train.lr=1,2
 wrong "replicated with model.widht=8: .*did you mean 'model.width'" C-18 --replicate model.widht=8
 wrong 'nothing to replicate with' C-18 --replicate ' '
+mkdir "$dir/site" && echo '<title>maxlogit: runs</title>' >"$dir/site/index.html"
+wrong 'site/index.html exists, and .* is not a page with the title .maxlogit: the ledger of claims' C-18 --report "$dir/site"
 wrong 'for --report, --readme or --replicas, and none is there' C-18 --beside x
 wrong 'claims --replicas: of which ledger' C-18 --replicas x
 wrong 'claims --beside: .*/err is not a ledger: claims.json' C-18 --report "$dir/wrong" --beside "$dir/err"

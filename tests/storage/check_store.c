@@ -1011,6 +1011,26 @@ START_TEST(a_changed_file_has_the_rights_of_the_file_that_was_read)
 }
 END_TEST
 
+/* Steps of a checkpoint that cannot be: another than its name says, and a peak that is still to come. */
+START_TEST(checkpoint_of_another_step)
+{
+  struct error e = {0};
+  struct checkpoint c = make_checkpoint(3), got;
+  char path[4096], other[4096];
+  checkpoint_path(path, at("steps.h5"), 3);
+  checkpoint_path(other, at("steps.h5"), 9);
+  ck_assert(!checkpoint_write(at("steps.h5"), &c, 2, &e) && !rename(path, other));
+  ck_assert_int_eq(checkpoint_latest(at("steps.h5"), &got, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "step-00000009.h5 is the checkpoint of step 3") != NULL, "%s", e.text);
+  e = (struct error){0};
+  c.peak_step = 4;
+  ck_assert(!checkpoint_write(at("steps.h5"), &c, 2, &e));
+  ck_assert_int_eq(checkpoint_read(path, &got, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "lacks a part") != NULL, "%s", e.text);
+  checkpoint_free(&c);
+}
+END_TEST
+
 START_TEST(what_is_not_a_run_file)
 {
   struct run_file *f = NULL;
@@ -1433,6 +1453,7 @@ int main(void)
   tcase_add_test(store, existing_run_is_kept);
   tcase_add_test(store, folder_that_cannot_be_written);
   tcase_add_test(store, what_is_not_a_run_file);
+  tcase_add_test(store, checkpoint_of_another_step);
   tcase_add_test(store, a_changed_file_has_the_rights_of_the_file_that_was_read);
   tcase_add_test(store, snapshots_come_at_growing_intervals);
   tcase_add_test(store, recording_a_step_does_not_allocate);

@@ -6,6 +6,7 @@
 #include "app/command.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/ledger_file.h"
@@ -215,6 +216,8 @@ static int claims(void *request, struct error *e)
     char scripts[4096] = "";
     struct other_ledger beside = {0};
     status = open_beside(r, &beside, e);
+    if (!status && r->report)
+      status = page_may_replace(r->report, LEDGER_PAGE_TITLE, (const char *const[]){"index.html", NULL}, e);
     if (!status && r->report) status = gnuplot_scripts(NULL, scripts, e);
     if (!status) status = settle(&l, r, r->beside ? &beside : NULL, scripts, e);
     other_ledger_close(&beside);
