@@ -554,6 +554,50 @@ class Recording(InFolder):
             series = run[f"of/{axis}"]
             self.assertEqual((series.axes, series.shape, series.places[axis]), (("layer", axis), (1, 2, 2), places))
 
+    def log_with_fault(self, call, first, rows):
+        """In a process of its own, which then dies: log rows, while one call that reaches the disk fails."""
+        child = os.fork()
+        if child:
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            return json.loads((self.folder / "returned").read_text())
+        returned = {}
+        try:
+            os.environ["MAXLOGIT_FAULT"] = f"io:{call}:eio"
+            recorder = maxlogit.Recorder(self.path, mode="resume" if first else "new")
+            for step, values in rows:
+                try:
+                    recorder.log(step, values)
+                except maxlogit.MaxlogitError:
+                    returned.update((f"{step} {name}", None) for name in values)  # either is right
+                else:
+                    returned.update((f"{step} {name}", value) for name, value in values.items())
+        except maxlogit.MaxlogitError:
+            pass  # it could not be opened
+        finally:
+            (self.folder / "returned").write_text(json.dumps(returned))
+            os._exit(0)
+
+    def test_rows_that_replace_others_survive_a_failed_write(self):
+        merged = [(0, {"a": 1.0}), (0, {"b": 2.0}), (0, {"a": 3.0}), (0, {"a": 3.5}), (1, {"a": 4.0})]
+        again = [(5, {"a": 105.0}), (5, {"a": 106.0}), (6, {"a": 107.0})]
+        for rows, before in ((merged, 0), (again, 10)):
+            for call in range(8, 56, 3):
+                for left in self.folder.glob("run.*"):
+                    left.unlink()
+                if before:
+                    recorder = maxlogit.Recorder(self.path)
+                    for step in range(before):
+                        recorder.log(step, a=step)
+                    recorder.close()
+                returned = self.log_with_fault(call, before, rows)
+                with maxlogit.Recorder(self.path, mode="resume"):
+                    pass
+                run = maxlogit.open(self.path)
+                kept = {f"{step:g} {name}": v for name in run for step, v in zip(run[name].steps, run[name].values)}
+                for place, value in returned.items():
+                    if value is not None:
+                        self.assertEqual(kept.get(place), value, f"call {call}: {place}")
+
     def test_other_ranks_write_nothing(self):
         with maxlogit.Recorder(self.path, rank=1) as recorder:
             recorder.log(0, loss=1)

@@ -303,6 +303,7 @@ void file_keep_private(const char *path)
   struct stat info;
   if (stat(path, &info) || !S_ISREG(info.st_mode)) return;
   mode_t closed = (info.st_mode & S_IRGRP ? 0 : S_IRWXG) | (info.st_mode & S_IROTH ? 0 : S_IRWXO);
+  if (info.st_uid != geteuid() && geteuid()) closed = S_IRWXG | S_IRWXO; /* it may have been laid there */
   umask(umask(closed) | closed);
 }
 
@@ -542,7 +543,11 @@ static int open_unforeign(const char *path, struct error *e)
   struct error found = {0};
   int fd =
     open_to_read(AT_FDCWD, file_resolve(path, resolved), is_descriptor(path) ? 0 : O_NOFOLLOW, path, &found);
-  if (fd < 0 && errno == ELOOP)
+  struct stat info;
+  if (fd < 0 && errno == ELOOP && !lstat(path, &info) && is_own_link(&info))
+    error_set(e, STATUS_FAIL,
+              "cannot read %s: the symbolic link leads to no file, or to a link of another user", path);
+  else if (fd < 0 && errno == ELOOP)
     error_set(e, STATUS_FAIL,
               "%s is a symbolic link of another user, which may lead to any file: name its target", path);
   else if (fd < 0)

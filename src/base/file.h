@@ -48,7 +48,8 @@ int file_remove_in(int folder, const char *name);
    target, so that files beside the target are found and the link stays. Other paths are returned unchanged; `out` may
    hold the result. */
 const char *file_resolve(const char *path, char out[4096]);
-/* From now on this process creates files that are unreadable for users without read access to `path`. */
+/* From now on this process creates files that are unreadable for users without read access to `path`, and for all others
+   if that is not a file of this user, because another may have laid it there. */
 void file_keep_private(const char *path);
 /* Open a regular file for reading; /dev/stdin, /dev/fd/N and /proc/self/fd/N may be of any type. -1: the file cannot be
    opened; STATUS_USAGE: it is a folder, a pipe, a socket or a device, which may never end. Never blocks. */

@@ -51,32 +51,32 @@ void rerun_path(char out[4096], const char *path, const char *output)
   if (output) snprintf(out, 4096, "%s", output);
 }
 
-/* Remove the recording that an earlier rerun of this run left; --output makes none of that name. Another file stays. */
-static int remove_left(const char *record_path, const char *id, struct error *e)
-{
-  struct run_file *r = NULL;
-  struct error ignored = {0};
-  if (access(record_path, F_OK)) return STATUS_OK;
-  const int is_left = !run_open(&r, record_path, &ignored) && !strcmp(run_id(r), id);
-  if (r) run_close(r);
-  if (!is_left)
-    return error_set(e, STATUS_USAGE, "%s exists, and is not of a rerun of this run: rename or remove it",
-                     record_path);
-  return file_remove(record_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", record_path) : STATUS_OK;
-}
-
-/* The files of a rerun that was begun and is refused. None was there before (remove_left), so another process that has
-   the lock has made them. */
-static void remove_begun(const char *record_path)
+/* The run file last, which tells whose the others are. */
+static void remove_files(const char *record_path)
 {
   char journal[4096], lock[4096];
   struct error ignored = {0};
   run_sibling(lock, record_path, ".lock");
-  if (lock_is_held(lock)) return;
+  if (lock_is_held(lock)) return; /* another process has made them */
   run_sibling(journal, record_path, ".journal");
   checkpoint_remove_folder(record_path, &ignored);
   file_remove(journal);
   file_remove(record_path);
+}
+
+/* Remove what an earlier rerun of this run left; --output makes none of that name. Files of other runs stay. */
+static int remove_left(const char *record_path, const char *id, struct error *e)
+{
+  struct run_file *r = NULL;
+  struct error ignored = {0};
+  if (recorder_refuse_rest(record_path, "--output takes another name", e)) return e->status;
+  if (access(record_path, F_OK)) return STATUS_OK;
+  const int is_left = !run_open(&r, record_path, &ignored) && !strcmp(run_id(r), id);
+  if (r) run_close(r);
+  if (is_left) remove_files(record_path);
+  if (is_left && access(record_path, F_OK)) return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "%s exists, and is not of a rerun of this run: rename or remove it",
+                   record_path);
 }
 
 int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
@@ -113,7 +113,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
     trainer_abandon(*out);
     *out = NULL;
   }
-  if (status && begins) remove_begun(record_path);
+  if (status && begins) remove_files(record_path);
   if (status)
     config_free(c);
   else

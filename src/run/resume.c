@@ -32,7 +32,7 @@ static int restore(struct trainer *t, const struct checkpoint *c, int repeats, s
   struct run_facts f;
   const struct model_options *m = &t->engine.model.options;
   int status = c->count ? trainer_load(t, c, e) : STATUS_OK;
-  if (!status && c->count && c->peak_at >= m->layers * m->heads)
+  if (!status && c->count && c->peak_at >= model_blocks(m) * m->heads)
     status =
       error_set(e, STATUS_FAIL, "%s: the peak of its checkpoint is in no head of this model", t->plan.path);
   if (status) return status;

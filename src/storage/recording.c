@@ -24,7 +24,7 @@ struct maxlogit_recorder {
   struct recorder *r;
   int whole;   /* nothing is written before the end */
   int resumed; /* resumed, and no row or event has followed yet */
-  int renamed; /* an axis has names that are not yet in a snapshot */
+  int stale;   /* only a snapshot can bring the file up to date: names of an axis, rows that were dropped */
   double wall, opened, row_at, snapshot_at, snapshot_cost;
 };
 
@@ -249,7 +249,7 @@ static int write_file(struct maxlogit_recorder *m, const char *state, int final,
   put_shape(m->r);
   double wall = m->whole ? 0 : m->wall + begin - m->opened;
   int status = recorder_snapshot(m->r, state, last_step(m->r) + 1, wall, final, e);
-  if (!status) m->renamed = 0;
+  if (!status) m->stale = 0;
   m->snapshot_at = clock_seconds();
   m->snapshot_cost = m->snapshot_at - begin;
   return status;
@@ -260,7 +260,7 @@ static int keep(struct maxlogit_recorder *m, struct error *e)
 {
   if (m->whole) return STATUS_OK;
   double since = clock_seconds() - m->snapshot_at;
-  int due = m->renamed || journal_is_behind(m->r->journal, &m->r->rows) ||
+  int due = m->stale || journal_is_behind(m->r->journal, &m->r->rows) ||
             (since > seconds_between && m->snapshot_cost < share_of_time * since);
   return due ? write_file(m, "running", 0, e) : recorder_append(m->r, 1, e);
 }
@@ -432,7 +432,7 @@ int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long siz
   int status = check_axis(m->r, axis, size, &e);
   for (long i = 0; i < size && !status; i++)
     if (!names[i]) status = error_set(&e, STATUS_USAGE, "axis '%s': place %ld has no name", axis, i);
-  if (!status) recorder_name_axis(m->r, axis, size, names), m->renamed = 1;
+  if (!status) recorder_name_axis(m->r, axis, size, names), m->stale = 1;
   return error_export(error, status, &e);
 }
 
@@ -501,7 +501,8 @@ static int settle(struct maxlogit_recorder *m, long step, struct error *e)
   /* a kill may come between an event and the row of its step */
   if (last_step(r) < step && last_of(&r->rows.table[TABLE_EVENTS]) < step) return STATUS_OK;
   go_back(&r->rows, step);
-  return m->whole ? STATUS_OK : write_file(m, "running", 0, e);
+  m->stale = 1; /* the file keeps its rows until it has the one that replaces them */
+  return STATUS_OK;
 }
 
 static int check_order(const struct recorder *r, long step, struct error *e)

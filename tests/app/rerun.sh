@@ -55,6 +55,16 @@ done
 seq 2000 > "$text"
 "$program" rerun -q "$dir/texts.h5" 2> "$dir/err" || fail "a rerun of the same text: $(cat "$dir/err")"
 
+# checkpoints of another run that was at that name stay
+mkdir "$dir/texts.rerun.ckpt" "$dir/other.ckpt" && cp "$dir"/texts.ckpt/* "$dir/texts.rerun.ckpt/" && cp "$dir"/texts.ckpt/* "$dir/other.ckpt/"
+for more in "" "-o$dir/other.h5"; do
+  # shellcheck disable=SC2086 # none or one word
+  "$program" rerun -q "$dir/texts.h5" $more 2> "$dir/err"; test $? -eq 2 || fail "a rerun over checkpoints of another run"
+  grep -q 'ckpt is of a run that was at .* (--output takes another name)' "$dir/err" || fail "checkpoints of another run: $(cat "$dir/err")"
+done
+test "$(find "$dir/texts.rerun.ckpt" "$dir/other.ckpt" -type f | wc -l)" = $((2 * $(find "$dir/texts.ckpt" -type f | wc -l))) || fail "a rerun has removed checkpoints of another run"
+rm -r "$dir/texts.rerun.ckpt" "$dir/other.ckpt"
+
 # rows that a killed run has appended to its journal do not come back in the run that takes its place
 MAXLOGIT_FAULT=io:40:kill "$program" run -q train.steps=400 checkpoint.every=10 model.width=16 model.heads=2 data=markov record.path="$dir/died.h5" 2> /dev/null
 test -s "$dir/died.journal" || fail "a killed run has no journal: $(ls "$dir")"

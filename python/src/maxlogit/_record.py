@@ -323,13 +323,23 @@ class Recorder:
                 again = False  # it has no row of these series
             for name, value in self._row.items():
                 library.call("record_put", self._handle, self._series[name][0], value.ctypes.data, value.size)
-            library.call("record_row", self._handle, step)
-            for event in self._last_events if again else ():
-                library.call("record_event", self._handle, *event)
+            calls: list[tuple[Any, ...]] = [("record_row", step)]
+            calls += [("record_event", *event) for event in (self._last_events if again else ())]
+            problem = None
+            for name, *arguments in calls:
+                try:
+                    library.call(name, self._handle, *arguments)
+                except library.UsageError:
+                    raise
+                except library.MaxlogitError as error:  # what cannot be written now is, with the next row
+                    problem = problem or error
+            row, self._row, self._logs = self._row, {}, True
             self._last_events = [event for event in self._last_events if event[0] >= step]
-            self._last_row = self._row if step > before_it else {**self._last_row, **self._row}
+            self._last_row = row if step > before_it else {**self._last_row, **row}
+            if problem:
+                raise problem
             for receiver in self._forward:
-                self._tell(receiver, step, self._row)
+                self._tell(receiver, step, row)
         self._row = {}
         self._logs = True
 
