@@ -16,7 +16,7 @@ for package in $wanted; do
 done
 for library in hdf5 openblas lapack gsl jansson libmicrohttpd xxhash; do
   for file in packaging/conda/recipe.yaml packaging/spack/package.py; do
-    grep -q "$library" "$file" || fail "$file: no $library"
+    grep -qi "$library" "$file" || fail "$file: no $library"
   done
 done
 
