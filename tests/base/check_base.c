@@ -1851,6 +1851,30 @@ START_TEST(what_a_lock_guards)
 }
 END_TEST
 
+/* A file of another user, laid where a private one is expected, gives no rights: not when it is found under the lock,
+   and not to the files beside it. */
+START_TEST(foreign_files_give_no_rights)
+{
+  struct stat info;
+  struct error e = {0};
+  if (geteuid()) return; /* only root makes files of two users */
+  leave("file", "foreign");
+  ck_assert(!chmod("file", 0666) && !chmod(".", 0777) && !chown("file", 12345, 12345));
+  ck_assert(!setegid(65534) && !seteuid(65534));
+  struct lock *lock = lock_take("run.point", &e);
+  lock_guard(lock, "file");
+  umask(022);
+  file_keep_private("file");
+  const mode_t mask = umask(022);
+  int status = file_write_held("file", "one", 3, lock, &e);
+  lock_release(lock, "run.point");
+  ck_assert(!seteuid(0) && !setegid(0) && !stat("file", &info));
+  ck_assert_int_eq(status, STATUS_OK);
+  ck_assert_uint_eq(mask, 077);
+  ck_assert_uint_eq(info.st_mode & 07777, 0644); /* as a new one */
+}
+END_TEST
+
 static struct lock *held; /* where valgrind finds it in a child that ends while its parent holds it */
 
 /* Each call that can fail, of each that reaches the disk: what is said then, and what the file is after it. The calls
@@ -2327,6 +2351,7 @@ int main(void)
   tcase_add_test(files, files_of_any_bytes);
   tcase_add_test(files, what_a_holder_writes);
   tcase_add_test(files, what_a_lock_guards);
+  tcase_add_test(files, foreign_files_give_no_rights);
   tcase_add_test(files, calls_that_fail);
   tcase_add_test(files, pipes_are_read_whole);
   tcase_add_test(files, replacement_is_whole);
