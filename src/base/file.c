@@ -536,26 +536,35 @@ static int open_to_read(int folder, const char *name, int flags, const char *pat
   return -1;
 }
 
-/* Of links only those of this user and root are followed. */
+int file_open(const char *path, struct error *e) { return open_to_read(AT_FDCWD, path, 0, path, e); }
+
+/* Follows no link of another user; in place of a folder, those that `walk` trusts. */
 static int open_unforeign(const char *path, struct error *e)
 {
   char resolved[4096];
   struct error found = {0};
-  int fd =
-    open_to_read(AT_FDCWD, file_resolve(path, resolved), is_descriptor(path) ? 0 : O_NOFOLLOW, path, &found);
-  struct stat info;
-  if (fd < 0 && errno == ELOOP && !lstat(path, &info) && is_own_link(&info))
-    error_set(e, STATUS_FAIL,
-              "cannot read %s: the symbolic link leads to no file, or to a link of another user", path);
-  else if (fd < 0 && errno == ELOOP)
-    error_set(e, STATUS_FAIL,
-              "%s is a symbolic link of another user, which may lead to any file: name its target", path);
-  else if (fd < 0)
+  const char *target = file_resolve(path, resolved);
+  if (is_descriptor(path)) return file_open(path, e);
+  int folder = folder_of(target, "read", &found), reason = errno, fd = -1;
+  if (folder >= 0) {
+    errno = 0;
+    fd = open_to_read(folder, name_in(target), O_NOFOLLOW, path, &found);
+    reason = errno;
+    close(folder);
+    if (fd < 0 && reason == ELOOP)
+      snprintf(found.text, sizeof found.text,
+               "%s is a symbolic link of another user, or leads to one, and so to any file: name its target",
+               path);
+  }
+  if (fd >= 0) return fd;
+  if (access(path, F_OK)) /* the plain reason, for an own link that leads nowhere, too */
+    error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(errno));
+  else
     error_set(e, found.status, "%s", found.text);
+  errno = reason;
   return fd;
 }
 
-int file_open(const char *path, struct error *e) { return open_to_read(AT_FDCWD, path, 0, path, e); }
 int file_open_plain(const char *path, struct error *e)
 {
   return open_to_read(AT_FDCWD, path, O_NOFOLLOW, path, e);

@@ -64,6 +64,15 @@ if test "$(id -u)" = 0; then
   "$program" report theirs-too -o theirs-page > out 2> err && fail "report of a link to a run"
   grep -q 'x\.h5' theirs-page/data/index.js && fail "report publishes what a link leads to"
   "$program" show mine > out 2> err && grep -q own.h5 out || fail "show of an own link: $(cat err)"
+  # so is one in place of the folder itself, where others can write beside it
+  mkdir -m 777 common; ln -s ../theirs-too common/sweep; chown -h nobody common/sweep; cp y.h5 theirs-too/y.h5
+  for command in "show common/sweep" "report common/sweep -o page2" "export common/sweep loss"; do
+    # shellcheck disable=SC2086 # words
+    "$program" $command > out 2> err
+    test $? != 0 && grep -q 'common/sweep is a symbolic link that another user may have laid' err || fail "$command: $(cat out err)"
+    test ! -e page2/data || fail "a page of the folder behind a link"
+  done
+  rm -r common
   rm -r theirs-too mine home/private.h5
 fi
 
