@@ -386,6 +386,9 @@ static int check_series(const struct recorder *r, const struct maxlogit_series *
       status =
         error_set(e, STATUS_USAGE, "series '%s': two things are called '%s'", s->name, s->axis_name[i]);
   }
+  if (!status && s->axes > 1 && s->size[0] > (1 << 24) / s->size[1])
+    status = error_set(e, STATUS_USAGE, "series '%s' has %ld x %ld values a row; at most 2^24", s->name,
+                       s->size[0], s->size[1]);
   const char *axis = status ? NULL : axis_in_place(r, s->name);
   if (axis) status = error_set(e, STATUS_USAGE, "series '%s': %s is an axis", s->name, axis);
   return status ? status : check_place(r, s, e);

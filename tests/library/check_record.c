@@ -492,6 +492,9 @@ START_TEST(what_cannot_be_is_said)
   struct maxlogit_series odd = {.name = "x", .axes = 2, .axis_name = {"a", "a"}, .size = {2, 2}};
   int number;
   REFUSED(maxlogit_record_series(r, &odd, &number, &e), "two things are called 'a'");
+  odd = (struct maxlogit_series){
+    .name = "x", .axes = 2, .axis_name = {"one", "two"}, .size = {1 << 12, (1 << 12) + 1}};
+  REFUSED(maxlogit_record_series(r, &odd, &number, &e), "has 4096 x 4097 values a row; at most 2^24");
   odd.axes = MAXLOGIT_AXES + 1;
   REFUSED(maxlogit_record_series(r, &odd, &number, &e), "more than 2 axes");
   odd.axes = -1;
