@@ -83,7 +83,8 @@ int file_fault_point(struct error *e)
 
 static int fail(struct error *e, const char *what, const char *path)
 {
-  return error_set(e, STATUS_FAIL, "cannot %s %s: %s", what, path, strerror(errno));
+  return error_set(e, STATUS_FAIL, "cannot %s %s: %s%s", what, path, strerror(errno),
+                   errno == EMFILE ? " (see ulimit -n)" : "");
 }
 
 static int write_all(int fd, const char *data, size_t length)
