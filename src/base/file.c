@@ -518,6 +518,8 @@ static int open_to_read(int folder, const char *name, int flags, const char *pat
     int reason = errno;
     if (reason == ELOOP && flags & O_NOFOLLOW)
       error_set(e, STATUS_FAIL, "cannot read %s: it is a symbolic link, which may lead to any file", path);
+    else if (reason == EMFILE)
+      fail(e, "read", path);
     else
       error_set(e, STATUS_USAGE, "cannot read %s: %s", path, strerror(reason));
     if (fd >= 0) close(fd);
