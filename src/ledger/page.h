@@ -3,9 +3,10 @@
 #define MAXLOGIT_LEDGER_PAGE_H
 #include "ledger/other_ledger.h"
 
+#define LEDGER_PAGE_TITLE "maxlogit: the ledger of claims" /* of index.html, by which it is known again */
+
 /* Write well-formed XML without scripts; figures by gnuplot are embedded as SVG. `beside`: a second ledger, shown in
    further columns; or NULL. `scripts`: the folder of the plot scripts. STATUS_FAIL if gnuplot is missing. */
-#define LEDGER_PAGE_TITLE "maxlogit: the ledger of claims"
 int page_write(const struct ledger *, const struct other_ledger *beside, const char *folder,
                const char *scripts, struct error *);
 
