@@ -2,6 +2,7 @@
 
 import multiprocessing
 import tempfile
+import time
 
 import torch
 
@@ -15,8 +16,9 @@ def as_rank(work, meet, rank, ranks, *args):
     torch.distributed.destroy_process_group()
 
 
-def run_as_ranks(test, ranks, work, *args):
-    """work(rank, ranks, ...), of a module's own, in that many processes that have met; what one raises it prints itself."""
+def run_as_ranks(test, ranks, work, *args, wait=WAIT):
+    """work(rank, ranks, ...), of a module's own, in that many processes that have met; what one raises it prints itself.
+    wait: seconds until those that still run have failed."""
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload([work.__module__, "torch.distributed.fsdp", "torch.distributed.tensor.parallel"])
     with tempfile.TemporaryDirectory() as folder:
@@ -25,6 +27,7 @@ def run_as_ranks(test, ranks, work, *args):
         for child in children:
             child.start()
             test.addCleanup(child.kill)
+        end = time.monotonic() + wait
         for child in children:
-            child.join(WAIT)
+            child.join(max(0, end - time.monotonic()))
         test.assertEqual([child.exitcode for child in children], [0] * ranks)

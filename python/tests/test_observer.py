@@ -705,10 +705,39 @@ def of_replicas(rank, ranks, path):
         assert clip.clips > 0
 
 
+def of_resumed(rank, ranks, path, steps):
+    """The first rank alone has the rows of the recording that was killed."""
+    torch.manual_seed(0)
+    model = Nano()
+    recorder = maxlogit.Recorder(path, rank=rank)
+    mt.watch(model, recorder, every=3, spectra_every=0)
+    for step in steps:
+        model(batch(step))
+        recorder.log(step, loss=1.0)
+    if steps[0] == 0:
+        if rank == 0:
+            recorder.snapshot()
+        torch.distributed.barrier()
+        os._exit(0)
+    recorder.close()
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Ranks(InFolder):
     def test_groups(self):
         run_as_ranks(self, 4, of_groups, str(self.folder))
+
+    def test_ranks_that_are_resumed(self):
+        for steps in (range(5), range(5, 9)):
+            run_as_ranks(self, 2, of_resumed, str(self.path), steps, wait=60)
+        values = maxlogit.open(self.path)["attn/max_logit"].values
+        torch.manual_seed(0)
+        model = Nano()
+        for step in range(9):
+            if step % 3:
+                self.assertTrue(np.isnan(values[step]).all(), step)
+            else:
+                np.testing.assert_allclose(values[step], truth_of_nano(model, batch(step)), rtol=1e-5)
 
     def test_replicas_that_drop_other_layers(self):
         run_as_ranks(self, 3, of_replicas, str(self.path))

@@ -185,7 +185,7 @@ def of_one_key(rank, ranks):
 
     mesh = init_device_mesh("cpu", (ranks,))
 
-    def clipped(heads, parallel, is_tensor=False, gqa="q_only"):
+    def clipped(heads, parallel, is_tensor=False, gqa="q_only", is_spoiled=False):
         torch.manual_seed(0)
         model, x = OneKey(heads), torch.randn(2, 7, WIDTH)
         parallelize_module(model, mesh, {name: ColwiseParallel() for name in parallel})
@@ -197,6 +197,13 @@ def of_one_key(rank, ranks):
                 output_fn=lambda _, y, mesh: y.to_local(),
             )
         clip = mt.QKClip(model, tau=1, gqa=gqa)
+        if is_spoiled:  # what the other rank finds of its own heads is no use here
+            own = model.q.weight.detach().to_local()
+            kept = own.clone()
+            own.fill_(torch.inf if rank == 0 else 1)
+            model(x)
+            assert clip.step() == 0
+            own.copy_(kept)
         model(x).backward()
         assert clip.step() == heads
         return [clip.gamma, *(getattr(w, "full_tensor", lambda w=w: w)().detach() for w in model.parameters())]
@@ -206,6 +213,8 @@ def of_one_key(rank, ranks):
         for is_tensor in (False, True):
             for i, (found, whole) in enumerate(zip(clipped(heads, "q", is_tensor), truth)):
                 np.testing.assert_allclose(found, whole, rtol=1e-5, err_msg=f"{heads} heads, {is_tensor}, {i}")
+        for i, (found, whole) in enumerate(zip(clipped(heads, "q", is_spoiled=True), truth)):
+            np.testing.assert_allclose(found, whole, rtol=1e-5, err_msg=f"{heads} heads, {i}")
             for gqa in ("group_max", "own_q_min_k", "compensated"):
                 try:
                     clipped(heads, "q", is_tensor, gqa)
@@ -266,6 +275,88 @@ def of_units(rank, ranks):
             np.testing.assert_allclose(found, wanted, rtol=1e-5, err_msg=case)
 
 
+class Differs(nn.Module):
+    """Its passes are others on the first rank where ``how`` says so: each has the collectives of all the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.ModuleList(nn.Linear(WIDTH, 2 * SIZE) for _ in range(3)) for _ in range(2))
+        self.how, self.passes = "", 0
+
+    def forward(self, x):
+        self.passes += 1
+        for i, block in enumerate(self.blocks):
+            q, k, v = (p(x).unflatten(-1, (2, SIZE)).transpose(1, 2) for p in block)
+            if self.how == "refused":
+                q = nn.functional.normalize(q, dim=-1) * 50
+            if self.how == "none" or (self.how == "one" and i == 1):  # all weights have gradients
+                y = v + 0 * (q + k)
+            else:
+                y = nn.functional.scaled_dot_product_attention(q, k, v)
+            x = x + y.transpose(1, 2).flatten(2) @ torch.ones(2 * SIZE, WIDTH) / 50
+        if self.how == "failed" and self.passes == 1:
+            raise MemoryError("the extra pass alone")
+        return x.square().mean()
+
+
+def of_differing_ranks(rank, ranks, folder):
+    """All ranks run the same passes, and have the same states after each step, whatever the first rank's batches show."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    def gathered(value):
+        everyone = [None] * ranks
+        torch.distributed.all_gather_object(everyone, value)
+        return everyone
+
+    ways = {  # of each step each pass, of the first rank / of the other one
+        "not finite": (("inf", ""), ("", "")),
+        "the extra pass fails": (("failed", ""), ("", "")),
+        "it fails, and no other follows": (("failed",), ("",)),
+        "it fails on all ranks": (("failed/failed",), ("",)),
+        "no attention": (("none", ""), ("", "")),
+        "attention in the second pass alone": (("none", ""), ("none", "")),
+        "one module refused": (("refused", ""), ("", "")),
+        "frozen, and refused on one rank": (("refused",), ("",)),
+        "a module that runs late": (("one/one", "one/one"), ("/one", "one/one"), ("", ""), ("", "")),
+        "a module that runs late on one rank": (("one", "one"), ("one", ""), ("", "")),
+    }
+    for way, steps in ways.items():
+        for is_logged_first in (False, True):
+            case = way, is_logged_first
+            torch.manual_seed(0)
+            model = Differs()
+            for block in model.blocks if way.startswith("frozen") else ():
+                block[:2].requires_grad_(False)
+            fully_shard(model, mesh=init_device_mesh("cpu", (ranks,)))
+            clip = mt.QKClip(model, tau=0.01, maximum="absolute", on_unknown="skip")
+            found = []
+            with maxlogit.Recorder(f"{folder}/{way}{is_logged_first}", rank=rank) as recorder:
+                mt.watch(model, recorder, spectra_every=1)
+                for step, hows in enumerate(steps):
+                    for i, how in enumerate(hows):
+                        x = torch.randn(2, 7, WIDTH)
+                        model.how = [*how.split("/"), ""][rank]
+                        if model.how == "inf":
+                            x[0, 0, 0] = torch.inf
+                        with warnings.catch_warnings():
+                            warnings.simplefilter("ignore")
+                            model(x).nan_to_num(0, 0, 0).backward()
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        if is_logged_first:
+                            recorder.log(step, loss=1.0)
+                        clip.step()
+                        if not is_logged_first:
+                            recorder.log(step, loss=1.0)
+                    found.append((model.passes, sorted(clip.refused), sorted(clip._states), clip.gamma.tobytes()))
+            everyone = gathered(found)
+            assert everyone[0] == everyone[1], (case, everyone)
+            is_refused = "refused" in way or way == "it fails on all ranks"
+            assert len(clip._states) == 2 and bool(clip.refused) == is_refused, (case, clip._states)
+            assert is_refused or clip.clips, (case, clip.gamma)
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Shards(unittest.TestCase):
     def test_fsdp1(self):
@@ -274,6 +365,11 @@ class Shards(unittest.TestCase):
 
     def test_one_key_on_all_ranks(self):
         run_as_ranks(self, 2, of_one_key)
+
+    @unittest.skipUnless(IS_SHARDED, "no fully_shard on a CPU before torch 2.7")
+    def test_ranks_that_differ(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run_as_ranks(self, 2, of_differing_ranks, folder, wait=60)
 
     @unittest.skipUnless(IS_SHARDED, "no fully_shard on a CPU before torch 2.7")
     def test_units_of_their_own(self):

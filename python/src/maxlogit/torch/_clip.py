@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
@@ -19,7 +19,7 @@ from maxlogit.torch import _probe
 from maxlogit.torch._attention import NOT_FOUND, Reader, attention_of, parameters_of
 from maxlogit.torch._layout import scale_rows, whole
 from maxlogit.torch._probe import Source
-from maxlogit.torch._ranks import Rows
+from maxlogit.torch._ranks import Rows, is_distributed
 
 _MOMENTA = ("momentum_buffer", "exp_avg")  # first moments, by the names of PyTorch's optimizers
 _PATIENCE = 3  # clips without effect
@@ -124,6 +124,7 @@ class QKClip:
         self._rows = Rows(group)
         # what is known of each row of heads: a Source, FROZEN, or the reason why it is refused
         self._states: dict[str, Union[Source, str]] = {}
+        self._is_due = True  # whether forward passes have an extra pass
         self._signature: Any = None
         self._problem, self._replaced = "", False
         self._said: set[str] = set()
@@ -204,23 +205,33 @@ class QKClip:
     def verify(self, *args: Any, **kwargs: Any) -> None:
         """Find the parameters now, by a forward pass of the model with these arguments: where the model runs inside a
         function that is compiled, ``step`` cannot do it itself."""
-        self._probe(self._attention.model, args, kwargs, all_anew=True)
+        found, _ = self._find(self._attention.model, args, kwargs)
+        self._states.update(found)
 
-    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], all_anew: bool = False) -> Any:
-        """Before a forward pass of training, as long as something is not known. Returns that pass's arguments, or None."""
-        rows = [row for row in self._attention.shape if row not in self._states]
-        if self._states and not rows and not all_anew:
+    def _probe(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Before a forward pass of training. Returns that pass's arguments, or None.
+
+        The extra pass may have collectives. So ``step``, where all ranks meet, decides for each pass until the next one,
+        and only a process that is alone stops before."""
+        if not self._is_due or (not is_distributed() and self._knows(self._attention.shape)):
             return None
+        found, theirs = self._find(module, args, kwargs)
+        self._states = {**found, **self._states}  # a part that runs alone does not show all uses of its weights
+        return theirs
+
+    def _knows(self, rows: Iterable[str]) -> bool:
+        return bool(self._states) and all(row in self._states for row in rows)
+
+    def _find(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        """An extra pass. Returns the states that it shows, and the arguments of the pass after it, or None."""
         own, theirs = _probe.for_two(args, kwargs)
         probe, self._problem = _probe.run(self._attention, module, *own)
-        if self._problem:  # the next pass tries it again. Of what was found before it a later use of its weights was not
-            self._states = {}
-            return theirs
-        for row in (*probe.sources, *probe.reasons, *probe.frozen):
-            self._states[row] = probe.sources.get(row) or probe.reasons.get(row) or FROZEN
-        if not self._states and not probe.not_finite:
+        if self._problem:  # later uses of the weights were not seen
+            return {}, theirs
+        found = {**dict.fromkeys(probe.frozen, FROZEN), **probe.reasons, **probe.sources}
+        if not found and not self._states and not probe.not_finite:
             self._problem = NOT_FOUND
-        return theirs
+        return found, theirs
 
     def _parameters(self) -> dict[str, tuple[nn.Module, str]]:
         """Parameters by their path, as a probe names them."""
@@ -278,8 +289,8 @@ class QKClip:
             if len({b.shape for b in blocks}) != 1:
                 return None
             found.append(np.concatenate(blocks))
-        if len(source.roles["q"]) != source.heads:
-            return None  # tensor parallel: some are elsewhere
+        if source.is_part:
+            return None
         return found[0], found[1], source.groups
 
     # --- a step -------------------------------------------------------------------------------------------
@@ -291,33 +302,34 @@ class QKClip:
         if self._reader not in self._attention.readers:
             return 0
         found = self._reader.take()
-        # on one rank is on all: they sum together below
-        if self._rows.sum(np.array([float(self._has_changed())]))[0]:
-            self._states, self._pending = {}, {}
-        for row, problem in self._reader.problems.items():
-            self._states[row] = f"has maxima that are not known: {problem}"
-        unknown = [row for row in found if row not in self._states]
-        if unknown and self._problem:
-            reason = f"was not followed to its parameters: {self._problem}. clip.verify(...) tries it again"
-            self._states.update(dict.fromkeys(unknown, reason))
-            self._problem = ""
-        elif unknown and self._attention.compiled:
+        reason, problem, self._problem = "", self._problem, ""
+        if problem:
+            reason = f"was not followed to its parameters: {problem}. clip.verify(...) tries it again"
+        elif self._attention.compiled:
             reason = (
                 "runs inside a function that is compiled, where it cannot be followed back to its parameters. Call "
                 "clip.verify(...) once, with the arguments of the model's forward pass"
             )
-            self._states.update(dict.fromkeys(unknown, reason))
+        # on one rank is on all: they sum together below
+        changed, has_reason = self._rows.sum(np.array([self._has_changed(), bool(reason)], float))
+        if changed:
+            self._states, self._pending = {}, {}
+        for row, missing in self._reader.problems.items():
+            self._states[row] = f"has maxima that are not known: {missing}"
         for row, state in self._states.items():
             if isinstance(state, Source) and state.has_common_keys and self.gqa != "q_only":
                 self._states[row] = (
                     "has keys that all ranks share, and other queries on each rank (tensor parallelism): gqa='q_only' can "
                     "clip it, because it scales queries alone"
                 )
-        heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
-        self._states = self._rows.agree(list(heads), heads, self._states)
+        self._agree()
+        if has_reason:  # for rows that no rank has followed
+            self._states.update((row, reason) for row in found if reason and row not in self._states)
+            self._agree()
         order = self._rows.order
+        self._is_due = not self._knows(row for row in order if self._rows.heads[row])
         if not order and not self.refused:
-            raise RuntimeError(f"QKClip.step: {self._problem or NOT_FOUND}")
+            raise RuntimeError(f"QKClip.step: {problem or NOT_FOUND}")
         self._report()
         if not order:
             return 0
@@ -339,8 +351,9 @@ class QKClip:
                     shrinks.append(row)
             else:
                 all_gamma[i, :own] = 1
-        for row in late:
-            del self._states[row]
+        if late:
+            self._states = {row: state for row, state in self._states.items() if not getattr(state, "zeros", False)}
+            self._is_due = True
         self._apply(factors, shrinks, all_gamma)
         self.gamma = all_gamma
         if self._unlogged is None:
@@ -353,6 +366,11 @@ class QKClip:
         self.steps += 1
         self.clips += clipped
         return clipped
+
+    def _agree(self) -> None:
+        """Join what is known with the other ranks, where all of them are."""
+        heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
+        self._states = self._rows.agree(list(heads), heads, self._states)
 
     def _clips(self, row: str) -> bool:
         return isinstance(self._states.get(row), Source) and self._rows.heads[row] > 0

@@ -65,9 +65,14 @@ class Source(NamedTuple):
         return {part.path for parts in self.roles.values() for head in parts for part in head}
 
     @property
+    def is_part(self) -> bool:
+        """Whether each rank has other queries (tensor parallel)."""
+        return len(self.roles["q"]) < self.heads
+
+    @property
     def has_common_keys(self) -> bool:
-        """Whether each rank has other queries (tensor parallel), and all have the same keys."""
-        return len(self.roles["q"]) < self.heads and len(self.roles["k"]) == self.groups
+        """Whether all ranks have the same keys, and other queries."""
+        return self.is_part and len(self.roles["k"]) == self.groups
 
 
 class Refused(Exception):

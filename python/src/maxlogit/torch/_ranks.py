@@ -51,17 +51,21 @@ class Rows:
         if largest == least:
             return states
         ranks: list[Any] = [None] * torch.distributed.get_world_size(self.group)
-        torch.distributed.all_gather_object(ranks, (self.order, self.heads, states), group=self.group)
+        unknown = {row for row, count in heads.items() if count} - states.keys()
+        torch.distributed.all_gather_object(ranks, (self.order, self.heads, states, unknown), group=self.group)
         self.order = []
-        for theirs, their_heads, _ in ranks:
+        for theirs, their_heads, *_ in ranks:
             self._join(theirs, their_heads)
-        for _, _, their_states in ranks:
+        for _, _, their_states, _ in ranks:
             for row, state in their_states.items():
                 # what one refuses all refuse, or replicas diverge
-                if row not in states or (isinstance(state, str) and not isinstance(states[row], str)):
+                if row not in states or _strength(state) > _strength(states[row]):
                     states[row] = state
-                elif getattr(state, "zeros", False) and not isinstance(states[row], str):
+                elif getattr(state, "zeros", False) and not _strength(states[row]):
                     states[row] = states[row]._replace(zeros=True)
+        for row in {row for *_, unknown in ranks for row in unknown}:
+            if getattr(states.get(row), "is_part", False):  # another rank's heads are no use to one that has its own
+                del states[row]
         return states
 
     def _join(self, order: list[str], heads: dict[str, int]) -> None:
@@ -102,7 +106,9 @@ class Rows:
         return result
 
 
+def _strength(state: Any) -> int:
+    return (1 if state == "frozen" else 2) if isinstance(state, str) else 0
+
+
 def _kind(state: Any) -> str:
-    if isinstance(state, str):
-        return "refused" if state != "frozen" else state
-    return f"{type(state).__name__} {state.zeros}"
+    return f"{_strength(state)} {getattr(state, 'zeros', '')}"

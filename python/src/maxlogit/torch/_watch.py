@@ -44,7 +44,8 @@ class Watch:
         self.reader = Reader(strict=on_error == "raise")
         self.rows = Rows(group)
         self.order: list[str] = []  # of the file
-        self._last = recorder.last_step
+        self.shape: dict[str, tuple[int, int, int]] = {}  # of rows that have run, on whatever rank
+        self._last, self._has_logged = recorder.last_step, False
         self.reader.active = (self._last + 1) % every == 0
         self.attention = attention_of(model, self.reader)
         try:
@@ -71,8 +72,14 @@ class Watch:
     def _log(self, step: int) -> None:
         if self.reader not in self.attention.readers:
             return
+        if not self._has_logged:  # one rank alone has the rows of a recording that goes on; the others have looked anyway
+            self._has_logged = True
+            self._last = int(self.rows.sum(np.array([self._last + 1.0]))[0]) - 1
+            self.reader.active = (self._last + 1) % self.every == 0
         if self.reader.active:
             self._put_maxima()
+        else:
+            self.reader.take()
         if self.spectra_every and step % self.spectra_every == 0 and self.order:
             self._put_spectra()
         # the next row is expected as far on as this one was; where rows are seldom each has its maxima
@@ -86,7 +93,7 @@ class Watch:
         if not found and attention.only_eval:
             warn_once(attention, "rows are missing, because the model is in eval mode: call model.train() before training")
         heads = {row: attention.heads_of(row) for row in attention.order()}
-        self.rows.agree(list(heads), heads)
+        self.shape = self.rows.agree(list(heads), heads, {**self.shape, **attention.shape})
         if not self.order:
             if not self.rows.order:
                 if self.on_error == "raise":
@@ -111,6 +118,9 @@ class Watch:
     def _put_spectra(self) -> None:
         layers = len(self.order)
         table: dict[str, npt.NDArray[np.float64]] = {}
+        clip = self.attention.clip() if self.attention.clip is not None else None
+        if clip is not None:
+            clip._agree()  # weights in pieces are joined by all ranks or by none
 
         def put(group: str, layer: int, found: Any, of: Any) -> None:
             for field, values in found._asdict().items():
@@ -118,10 +128,10 @@ class Watch:
                 series[layer, : len(of)] = values[of]
 
         for layer, name in enumerate(self.order):
-            if name not in self.attention.shape:
+            if name not in self.shape or name.split("#")[0] not in self.attention.paths:
                 continue
             try:
-                heads, q, k, groups = projections(self.attention, name, self.layouts)
+                heads, q, k, groups = projections(self.attention, name, self.shape[name], self.layouts)
             except (ValueError, np.linalg.LinAlgError) as problem:
                 if self.on_error == "raise":
                     raise
@@ -151,11 +161,11 @@ class Watch:
 
 
 def projections(
-    attention: Attention, row: str, layouts: Optional[Layouts]
+    attention: Attention, row: str, shape: tuple[int, int, int], layouts: Optional[Layouts]
 ) -> tuple[int, npt.NDArray[np.float32], npt.NDArray[np.float32], int]:
     """Heads, their rows of the query projection, those of the key projection, heads of keys: as a clip has found them, or as
     a layout or the names of the projections say, of the module or of one around it."""
-    heads, _, size = attention.shape[row]
+    heads, _, size = shape
     clip = attention.clip() if attention.clip is not None else None
     told = clip.weights(row) if clip is not None and not layouts else None
     if told is not None:
