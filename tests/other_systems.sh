@@ -33,7 +33,7 @@ object=$folder/$(echo "$file" | tr -c 'a-z0-9_\n' _).o
 "$zig" cc -target "$target" $flags -I"$folder" -c -o "$object" "$file" >"$object.log" 2>&1 || { echo "$target: $file"; cat "$object.log"; rm -f "$object.log" "$object"; exit 1; }
 END
 options="-std=gnu11 -fno-sanitize=all -Wall -Wextra -Wshadow -Werror -Wno-missing-field-initializers -Wno-format-zero-length
-  -D_GNU_SOURCE -DHAVE_CONFIG_H -DLEVEL=base -DPKGDATADIR=\"\" -DPKGLIBDIR=\"\" -I$src/src -I$src/src/library -Isrc -isystem $dir/libraries"
+  -D_GNU_SOURCE -DHAVE_CONFIG_H -DLEVEL=base -DPKGDATADIR=\"\" -DPKGLIBDIR=\"\" -DLIB=\"\" -I$src/src -I$src/src/library -Isrc -isystem $dir/libraries"
 status=0
 for as in musl:x86_64-linux-musl macos:aarch64-macos; do
   # not those that need the headers of MPI

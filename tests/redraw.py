@@ -751,6 +751,7 @@ def check_rerun():
     for place, row in changes + [("events", len(run.events) - 1 - run.events[::-1].index("clip"))]:
         shutil.copy(os.path.join(FOLDER, "clips.h5"), os.path.join(FOLDER, "changed.h5"))
         os.remove(os.path.join(FOLDER, "again.h5"))
+        shutil.rmtree(os.path.join(FOLDER, "again.ckpt"), ignore_errors=True)
         with h5py.File(os.path.join(FOLDER, "changed.h5"), "r+") as f:
             rows = f[place][()]
             step = rows[row]["step"] if place == "events" else run.steps[place[7:]][row]

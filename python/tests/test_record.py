@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -597,6 +598,16 @@ class Recording(InFolder):
                 for place, value in returned.items():
                     if value is not None:
                         self.assertEqual(kept.get(place), value, f"call {call}: {place}")
+
+    def test_a_merge_keeps_rows_that_could_not_be_written(self):
+        recorder = maxlogit.Recorder(self.path)
+        recorder.log(0, a=0)
+        with unittest.mock.patch.dict(os.environ, MAXLOGIT_FAULT="io:1:enospc"):
+            for step in (1, 2):
+                self.assertRaises(maxlogit.MaxlogitError, recorder.log, step, a=step)
+        recorder.log(2, a=20)
+        recorder.close()
+        self.assertEqual(maxlogit.open(self.path)["a"].values.tolist(), [0, 1, 20])
 
     def test_other_ranks_write_nothing(self):
         with maxlogit.Recorder(self.path, rank=1) as recorder:

@@ -686,7 +686,7 @@ static int is_there(const struct fixed *f) { return strcmp(f->name, "play.html")
 int runs_page_may_replace(const char *folder, struct error *error)
 {
   enum { FIXED = sizeof fixed / sizeof *fixed };
-  const char *names[FIXED + 1] = {"data"}; /* the folder of the series */
+  const char *names[FIXED + 1] = {"data/index.js"}; /* which is always in the folder of the series */
   for (int i = 0; i < FIXED; i++) names[i + 1] = fixed[i].name;
   return page_may_replace(folder, "maxlogit: runs", names, error);
 }

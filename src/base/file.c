@@ -299,13 +299,16 @@ const char *file_resolve(const char *path, char out[4096])
   return access(found, F_OK) ? path : found; /* the link text in /proc is not a path */
 }
 
+static void keep_private(const struct stat *info)
+{
+  mode_t closed = (info->st_mode & S_IRGRP ? 0 : S_IRWXG) | (info->st_mode & S_IROTH ? 0 : S_IRWXO);
+  umask(umask(closed) | closed);
+}
+
 void file_keep_private(const char *path)
 {
   struct stat info;
-  if (stat(path, &info) || !S_ISREG(info.st_mode)) return;
-  mode_t closed = (info.st_mode & S_IRGRP ? 0 : S_IRWXG) | (info.st_mode & S_IROTH ? 0 : S_IRWXO);
-  if (info.st_uid != geteuid() && geteuid()) closed = S_IRWXG | S_IRWXO; /* it may have been laid there */
-  umask(umask(closed) | closed);
+  if (!stat(path, &info) && S_ISREG(info.st_mode)) keep_private(&info);
 }
 
 /* --- whole files --------------------------------------------------------------------------------------- */
@@ -374,6 +377,7 @@ static void keep_attributes(int fd, int folder, const char *name, const struct l
 struct file_move {
   int from_folder, to_folder;
   const char *from, *to, *path; /* path: of `to`, for messages */
+  int stays;                    /* where it is, if it cannot be renamed */
 };
 
 /* file_publish for a file that is open as fd. It stays open, so that a lock on it lasts until the rename is done. */
@@ -389,9 +393,9 @@ static int publish(int fd, const struct file_move *p, const struct lock *held, s
     status = fail(e, "write", p->path);
   else if (held && held->guarded && fstat(fd, held->guarded))
     *held->guarded = (struct stat){0};
-  if (status)
+  if (status && !p->stays)
     unlinkat(p->from_folder, p->from, 0);
-  else if (sync_folder(p->to_folder)) {
+  else if (!status && sync_folder(p->to_folder)) {
     int length = (int)(name_in(p->path) - p->path);
     status = error_set(e, STATUS_FAIL, "cannot sync folder %.*s: %s", length > 1 ? length - 1 : 1,
                        length ? p->path : ".", strerror(errno));
@@ -401,12 +405,11 @@ static int publish(int fd, const struct file_move *p, const struct lock *held, s
 
 int file_publish(const char *temporary, const char *path, const struct lock *held, struct error *e)
 {
-  struct file_move p = {.from = name_in(temporary), .to = name_in(path), .path = path};
+  struct file_move p = {.from = name_in(temporary), .to = name_in(path), .path = path, .stays = 1};
   if ((p.from_folder = folder_of(temporary, "sync", e)) < 0) return STATUS_FAIL;
   p.to_folder = folder_of(path, "write", e);
   int fd = call_open(p.from_folder, p.from, O_RDONLY | O_NONBLOCK, 0);
   int status = p.to_folder < 0 ? STATUS_FAIL : fd < 0 ? fail(e, "sync", temporary) : publish(fd, &p, held, e);
-  if (p.to_folder < 0) unlinkat(p.from_folder, p.from, 0);
   if (fd >= 0) close(fd);
   if (p.to_folder >= 0) close(p.to_folder);
   close(p.from_folder);
@@ -473,7 +476,7 @@ static int write_in(int folder, const char *path, const void *data, size_t lengt
     status = fail(e, "write", path);
     unlinkat(folder, temporary, 0);
   } else
-    status = publish(fd, &(struct file_move){folder, folder, temporary, name, path}, held, e);
+    status = publish(fd, &(struct file_move){folder, folder, temporary, name, path, 0}, held, e);
   close(fd); /* cannot fail: all of it has been synced */
   for (int i = 0; i < SLOTS; i++) {
     temporary_name(left, name, i);
@@ -638,6 +641,7 @@ int file_read_held(const char *path, char **text, size_t *length, struct lock *l
   int fd = open_unforeign(path, e);
   if (lock && !lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
   if (lock && (fd < 0 || fstat(fd, lock->guarded))) *lock->guarded = (struct stat){0};
+  if (lock && lock->guarded->st_nlink) keep_private(lock->guarded);
   if (fd < 0) return e && e->status ? e->status : STATUS_FAIL;
   return read_whole(fd, path, text, length, e);
 }
@@ -835,9 +839,7 @@ struct lock *lock_take(const char *path, struct error *e)
 void lock_guard(struct lock *lock, const char *path)
 {
   if (!lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
-  const struct stat *found = lock->guarded;
-  if (lstat(path, lock->guarded) || !S_ISREG(found->st_mode) || (found->st_uid != geteuid() && geteuid()))
-    *lock->guarded = (struct stat){0};
+  if (lstat(path, lock->guarded) || !S_ISREG(lock->guarded->st_mode)) *lock->guarded = (struct stat){0};
 }
 
 void lock_write(struct lock *lock, const char *text)

@@ -21,7 +21,7 @@ int file_write(const char *path, const void *data, size_t length, struct error *
    STATUS_FAIL. */
 struct lock;
 int file_write_held(const char *path, const void *data, size_t length, const struct lock *, struct error *);
-/* All but the write. Removes the temporary file on failure. */
+/* All but the write, of a file that stays if it cannot take its place. */
 int file_publish(const char *temporary, const char *path, const struct lock *, struct error *);
 int file_copy(const char *from, const char *to, struct error *); /* reads all of it into memory; not a link */
 int file_remove(const char *path);                               /* a missing file is not an error */
@@ -48,8 +48,7 @@ int file_remove_in(int folder, const char *name);
    target, so that files beside the target are found and the link stays. Other paths are returned unchanged; `out` may
    hold the result. */
 const char *file_resolve(const char *path, char out[4096]);
-/* From now on this process creates files that are unreadable for users without read access to `path`, and for all
-   others if that is not a file of this user, because another may have laid it there. */
+/* From now on this process creates files that are unreadable for users without read access to `path`. */
 void file_keep_private(const char *path);
 /* Open a regular file for reading; /dev/stdin, /dev/fd/N and /proc/self/fd/N may be of any type. -1: the file cannot be
    opened; STATUS_USAGE: it is a folder, a pipe, a socket or a device, which may never end. Never blocks. */
@@ -85,11 +84,12 @@ struct lock *lock_take(const char *path, struct error *);
 int lock_is_held(const char *path);
 /* Release the lock and remove `path`, unless another process has taken the lock (lock_was_taken). */
 void lock_release(struct lock *, const char *remove_path_or_null);
-/* The lock guards the file of this user (for root: of any) at `path`, as it is now: file_write_held keeps the mode and
-   owner of that file, not those of a file that another user puts in its place. */
+/* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of
+   a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
 /* file_read of a file in a folder that others may write to: a link of another user, who is not root, is refused,
-   because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read. */
+   because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read, and new files are
+   as private (file_keep_private). */
 int file_read_held(const char *path, char **text, size_t *length, struct lock *, struct error *);
 /* Write a text to the lock's file, for other processes. */
 void lock_write(struct lock *, const char *text);

@@ -119,8 +119,12 @@ int page_may_replace(const char *folder, const char *title, const char *const *n
   const int is_ours = !file_read(path, &text, &length, &ignored) && strstr(text, element);
   memory_free(text);
   for (const char *const *name = names; *name && !is_ours; name++) {
-    snprintf(path, sizeof path, "%s/%s", folder, *name);
+    const char *slash = strchr(*name, '/');
     struct stat info;
+    snprintf(path, sizeof path, "%s/%.*s", folder, slash ? (int)(slash - *name) : 4096, *name);
+    if (slash && (lstat(path, &info) || S_ISLNK(info.st_mode)))
+      continue; /* a folder that is a link is refused later */
+    snprintf(path, sizeof path, "%s/%s", folder, *name);
     if (!lstat(path, &info) && !S_ISLNK(info.st_mode)) /* a link is replaced, not followed */
       return error_set(
         e, STATUS_USAGE,

@@ -131,7 +131,7 @@ wrong "site/index.html exists, and site/index.html is not a page with the title 
 rm site/index.html && echo 'body {}' > site/style.css
 wrong "site/style.css exists, and site/index.html is not a page with the title" report done.h5 -o site
 rm site/style.css && mkdir site/data && echo 'mine' > site/data/index.js
-wrong "site/data exists, and site/index.html is not a page with the title" report done.h5 -o site
+wrong "site/data/index.js exists, and site/index.html is not a page with the title" report done.h5 -o site
 "$program" report done.h5 -o page > "$out" 2> "$err" && "$program" report done.h5 -o page > "$out" 2> "$err" || fail "report twice: $(cat "$err")"
 wrong "--config and --set are for checkpoints of others" spectra done.h5 --set head_dim=4
 wrong "with --of" show done.h5 --mean=median

@@ -141,7 +141,7 @@ class Recorder:
         self.rank = rank
         self._process = os.getpid()
         self._lock = threading.RLock()
-        self._logs = self._closed = False
+        self._logs = self._closed = self._behind = False
         self._handle = c.c_void_p()
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._sources: list[Callable[[int], None]] = []
@@ -333,7 +333,7 @@ class Recorder:
                     raise
                 except library.MaxlogitError as error:  # what cannot be written now is, with the next row
                     problem = problem or error
-            row, self._row, self._logs = self._row, {}, True
+            row, self._row, self._logs, self._behind = self._row, {}, True, problem is not None
             self._last_events = [event for event in self._last_events if event[0] >= step]
             self._last_row = row if step > before_it else {**self._last_row, **row}
             if problem:
@@ -375,9 +375,11 @@ class Recorder:
 
     def _go_back(self, step: int) -> None:
         """Open the file anew, where the first row replaces that of its step."""
-        library.lib.maxlogit_record_discard(self._handle)
-        self._handle = c.c_void_p()
         try:
+            if self._behind:  # rows are in memory alone
+                library.call("record_snapshot", self._handle)
+            library.lib.maxlogit_record_discard(self._handle)
+            self._handle = c.c_void_p()
             self._reopen()
         except BaseException:
             self._row = {}

@@ -70,9 +70,12 @@ static int rerun(void *request, struct error *e)
   config_free(c);
   struct lock *lock = has_files ? lock_take(lock_path, e) : NULL;
   if (has_files && !lock && !(a->output && (errno == EACCES || errno == EROFS))) return e->status;
-  if (lock) lock_guard(lock, path);
   *e = (struct error){0}; /* a folder without write permission needs no lock: no run is written there */
-  status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
+  char *text = NULL;
+  if (lock && file_read_held(path, &text, NULL, lock, e)) status = e->status; /* for its rights */
+  memory_free(text);
+  if (!status)
+    status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
   long begins = t ? trainer_status(t).done : 0;
   if (!status) status = report_drive(t, 1, e);
   if (status == STATUS_DIVERGED)
