@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/platform.h"
 #include "base/text.h"
@@ -62,6 +63,7 @@ static void become_child(int channel)
   if (null >= 0) dup2(null, STDERR_FILENO);
   if (channel != CHANNEL) dup2(channel, CHANNEL);
   platform_close_from(CHANNEL + 1);
+  lock_is_parents();
   limit(RLIMIT_CORE, 0);
 }
 

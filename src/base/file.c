@@ -315,7 +315,6 @@ void file_keep_private(const char *path)
 
 struct lock {
   int fd;
-  pid_t owner;
   char *path;
   struct stat *guarded; /* the file at its last writing, st_nlink = 0 if there was none; NULL: not known */
 };
@@ -328,9 +327,12 @@ static int is_same_file(int fd, int folder, const char *name)
          open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
 }
 
+static int is_parents; /* the files of locks are closed here */
+void lock_is_parents(void) { is_parents = 1; }
+
 int lock_was_taken(const struct lock *lock, struct error *e)
 {
-  if (lock->owner != getpid()) return STATUS_OK; /* run_apart's child, whose parent has the open file */
+  if (is_parents) return STATUS_OK;
   if (is_same_file(lock->fd, AT_FDCWD, lock->path)) return STATUS_OK;
   return error_set(e, STATUS_FAIL, "%s was removed: another process has taken this run over", lock->path);
 }
@@ -828,7 +830,6 @@ struct lock *lock_take(const char *path, struct error *e)
     if (is_same_file(fd, AT_FDCWD, path)) {
       struct lock *lock = memory_new(1, sizeof *lock);
       lock->fd = fd;
-      lock->owner = getpid();
       lock->path = memory_text(path);
       return lock;
     }

@@ -84,17 +84,19 @@ struct lock *lock_take(const char *path, struct error *);
 int lock_is_held(const char *path);
 /* Release the lock and remove `path`, unless another process has taken the lock (lock_was_taken). */
 void lock_release(struct lock *, const char *remove_path_or_null);
-/* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those of
-   a file that another user puts in its place. */
+/* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those
+   of a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
 /* file_read of a file in a folder that others may write to: a link of another user, who is not root, is refused,
-   because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read, and new files are
-   as private (file_keep_private). */
+   because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read, and new files
+   are as private (file_keep_private). */
 int file_read_held(const char *path, char **text, size_t *length, struct lock *, struct error *);
 /* Write a text to the lock's file, for other processes. */
 void lock_write(struct lock *, const char *text);
 /* STATUS_FAIL if another process has removed the lock's file to lock one of its own. */
 int lock_was_taken(const struct lock *, struct error *);
+/* This process is run_apart's child: its locks are held by the parent, which waits. */
+void lock_is_parents(void);
 
 /* Called by storage around the HDF5 library's own writes, to count them as fault points, too. */
 int file_fault_point(struct error *);
