@@ -722,8 +722,25 @@ def of_resumed(rank, ranks, path, steps):
     recorder.close()
 
 
+def of_late(rank, ranks, path):
+    """All ranks have logged rows before they watch."""
+    model = Nano()
+    recorder = maxlogit.Recorder(path, rank=rank)
+    recorder.log(0, loss=1.0)
+    mt.watch(model, recorder, every=2, spectra_every=0, on_error="raise")
+    for step in range(1, 5):
+        model(batch(step))
+        recorder.log(step, loss=1.0)
+    recorder.close()
+
+
 @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "no gloo here")
 class Ranks(InFolder):
+    def test_ranks_that_watch_late(self):
+        run_as_ranks(self, 2, of_late, str(self.path), wait=60)
+        rows = np.isfinite(maxlogit.open(self.path)["attn/max_logit"].values).all((1, 2))
+        self.assertEqual(np.nonzero(rows)[0].tolist(), [2, 4])
+
     def test_groups(self):
         run_as_ranks(self, 4, of_groups, str(self.folder))
 

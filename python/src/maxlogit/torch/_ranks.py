@@ -105,6 +105,13 @@ class Rows:
         result: npt.NDArray[np.float64] = table.cpu().numpy()
         return result
 
+    def largest(self, number: int) -> int:
+        if not is_distributed():
+            return number
+        found = torch.tensor([number], device=device_of(self.group))
+        torch.distributed.all_reduce(found, torch.distributed.ReduceOp.MAX, group=self.group)
+        return int(found[0])
+
 
 def _strength(state: Any) -> int:
     return (1 if state == "frozen" else 2) if isinstance(state, str) else 0

@@ -72,9 +72,9 @@ class Watch:
     def _log(self, step: int) -> None:
         if self.reader not in self.attention.readers:
             return
-        if not self._has_logged:  # one rank alone has the rows of a recording that goes on; the others have looked anyway
+        if not self._has_logged:  # one rank alone may have the rows of an earlier process; the others have then looked
             self._has_logged = True
-            self._last = int(self.rows.sum(np.array([self._last + 1.0]))[0]) - 1
+            self._last = self.rows.largest(self._last)
             self.reader.active = (self._last + 1) % self.every == 0
         if self.reader.active:
             self._put_maxima()
