@@ -92,13 +92,13 @@ static int same_value(void *context, const char *wanted)
 
 static int holds(const struct condition *c, const struct run *run)
 {
-  char room[RUN_VALUE];
+  char room[RUN_VALUE] = "";
   const char *value = room;
   double own, wanted;
   if (!c->of_metric)
     value = run_value(run, c->key, room);
-  else
-    snprintf(room, sizeof room, isnan(run->metric) ? "" : "%.17g", run->metric);
+  else if (!isnan(run->metric))
+    snprintf(room, sizeof room, "%.17g", run->metric);
   if (c->operator<= IS_NOT)
     return (same_value((void *)(uintptr_t)value, c->values) || /* a text with a comma */
             text_split(c->values, ',', same_value, (void *)(uintptr_t)value)) == (c->operator== IS);

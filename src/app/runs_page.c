@@ -551,11 +551,11 @@ static json_t *run_json(const struct runs_page *p, int r, const char *group, jso
 {
   const struct run *run = &p->set.run[r];
   const struct page_series *s = &p->seen[r];
-  char stamp[17];
+  char stamp[17] = "";
   struct own own = {p, json_object(), common};
   double left = time_left(s, run), a_step = p->bare ? NAN : seconds_a_step(s, run), tau = run_threshold(run);
   int unfinished = is_running(run) && !s->is_written && !s->waits;
-  snprintf(stamp, sizeof stamp, s->waits ? "" : "%016" PRIx64, p->bare ? 0 : s->stamp);
+  if (!s->waits) snprintf(stamp, sizeof stamp, "%016" PRIx64, p->bare ? 0 : s->stamp);
   run_parameters(run->file, take_own, &own);
   return json_pack(
     "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "key",

@@ -19,7 +19,8 @@ static void update_place(struct place *p, const struct run_series *s, long row, 
 const char *summary_place(const struct place *p, char out[32])
 {
   int length = p->layer < 0 ? 0 : snprintf(out, 32, "L%d", p->layer);
-  snprintf(out + length, 32 - (size_t)length, p->head < 0 ? "" : "H%d", p->head);
+  out[length] = 0;
+  if (p->head >= 0) snprintf(out + length, 32 - (size_t)length, "H%d", p->head);
   return out;
 }
 
