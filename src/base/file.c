@@ -551,8 +551,8 @@ static int open_unforeign(const char *path, struct error *e)
 {
   char resolved[4096];
   struct error found = {0};
-  const char *target = file_resolve(path, resolved);
   if (is_descriptor(path)) return file_open(path, e);
+  const char *target = file_resolve(path, resolved);
   int folder = folder_of(target, "read", &found), reason = errno, fd = -1;
   if (folder >= 0) {
     errno = 0;

@@ -87,7 +87,7 @@ void lock_release(struct lock *, const char *remove_path_or_null);
 /* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those
    of a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
-/* file_read of a file in a folder that others may write to: a link of another user, who is not root, is refused,
+/* file_read of a file in a folder that others may write to: a link of another user except root is refused,
    because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read, and new files
    are as private (file_keep_private). */
 int file_read_held(const char *path, char **text, size_t *length, struct lock *, struct error *);

@@ -19,7 +19,7 @@ static char *path_of(const struct ledger *l)
   return path.text;
 }
 
-/* Returns NULL if the file is missing. What is not a ledger is an error: it may be anybody's. */
+/* Returns NULL if the file is missing. A file that is not a ledger is an error, because it may be the user's own. */
 static json_t *load(const char *path, struct error *error)
 {
   if (access(path, F_OK) && errno == ENOENT) return NULL;

@@ -51,7 +51,7 @@ void rerun_path(char out[4096], const char *path, const char *output)
   if (output) snprintf(out, 4096, "%s", output);
 }
 
-/* The run file last, which tells whose the others are. */
+/* The run file goes last: it names the run of the other files. */
 static void remove_files(const char *record_path)
 {
   char journal[4096], lock[4096];
@@ -64,7 +64,7 @@ static void remove_files(const char *record_path)
   file_remove(record_path);
 }
 
-/* Remove what an earlier rerun of this run left; --output makes none of that name. Files of other runs stay. */
+/* Remove the files that an earlier rerun of this run left. Files of other runs stay. */
 static int remove_left(const char *record_path, const char *id, struct error *e)
 {
   struct run_file *r = NULL;

@@ -269,7 +269,7 @@ int checkpoint_read(const char *path, struct checkpoint *c, struct error *e)
   return status;
 }
 
-/* The checkpoint of a run at this step, which its name says. */
+/* The checkpoint of a run at the step in its name. */
 static int read_at(const char *run_path, long step, struct checkpoint *c, struct error *e)
 {
   char path[4096];

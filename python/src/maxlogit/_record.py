@@ -331,7 +331,7 @@ class Recorder:
                     library.call(name, self._handle, *arguments)
                 except library.UsageError:
                     raise
-                except library.MaxlogitError as error:  # what cannot be written now is, with the next row
+                except library.MaxlogitError as error:  # the row stays in memory; the next one is written with it
                     problem = problem or error
             row, self._row, self._logs, self._behind = self._row, {}, True, problem is not None
             self._last_events = [event for event in self._last_events if event[0] >= step]

@@ -368,7 +368,7 @@ class QKClip:
         return clipped
 
     def _agree(self) -> None:
-        """Join what is known with the other ranks, where all of them are."""
+        """Join the states of all ranks; every rank calls it."""
         heads = {row: self._attention.heads_of(row) for row in self._attention.order()}
         self._states = self._rows.agree(list(heads), heads, self._states)
 
@@ -448,7 +448,7 @@ class QKClip:
     def _check_others(scaled: dict[int, str]) -> None:
         """Maxima of another model are stale as soon as weights that it shares are scaled."""
         for other in _open:
-            if other._reader.found:  # not this one's, which are taken
+            if other._reader.found:  # this clip has taken its own
                 sources = [state for state in other._states.values() if isinstance(state, Source)]
                 used = {path for source in sources for path in source.parameters}
                 for path, (module, own) in other._parameters().items():
