@@ -818,6 +818,32 @@ class Safe(Importing):
         self.assertEqual(self.run_importer(both, "--output=out/", "--overwrite", "--map=y=z"), 2)
         self.assertRegex(self.err, "no column is z")
 
+    def test_blanks_in_cells(self):
+        log = self.write("b.csv", "step,loss,lr\n0,1 5,2\n1, ,3\n")
+        self.assertEqual(self.run_importer(log, "--output=b.h5"), 0, self.err)
+        self.has(maxlogit.open("b.h5"), "lr", {0: 2, 1: 3})
+        self.assertRegex(self.err, "columns of texts are left out: loss")
+        log = self.write("c.csv", "step; loss ;lr\n0; 1 ;2\n1; ;3 \n 2;4;5\n")
+        self.assertEqual(self.run_importer(log, "--output=c.h5"), 0, self.err)
+        self.has(maxlogit.open("c.h5"), "loss", {0: 1, 2: 4})
+        self.has(maxlogit.open("c.h5"), "lr", {0: 2, 1: 3, 2: 5})
+
+    def test_a_replaced_run_keeps_its_rights(self):
+        log = self.write("t.csv", "step,loss\n0,3\n1,2\n")
+        self.assertEqual(self.run_importer(log, "--output=p.h5"), 0)
+        os.chmod("p.h5", 0o640)
+        with contextlib.suppress(OSError, AttributeError):  # a file system or system without attributes
+            os.setxattr("p.h5", "user.of", b"mine")
+        had = os.listxattr("p.h5") if hasattr(os, "listxattr") else []
+        if not os.getuid():
+            os.chown("p.h5", -1, 12345)
+        self.assertEqual(self.run_importer(log, "--output=p.h5", "--overwrite"), 0, self.err)
+        now = os.stat("p.h5")
+        self.assertEqual((now.st_mode & 0o7777, now.st_gid in (12345, os.getgid())), (0o640, True))
+        if not os.getuid():
+            self.assertEqual(now.st_gid, 12345)
+        self.assertEqual(os.listxattr("p.h5") if had else [], had)
+
     def test_lists_of_other_lengths_take_no_memory(self):
         long = "[" + ",".join(["0"] * 9000) + "]"
         column = "[" + ",".join(["[0]"] * 9000) + "]"

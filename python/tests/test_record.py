@@ -482,6 +482,116 @@ class Recording(InFolder):
                 with open(f"{self.path}.{step}/data/index.js") as f:
                     self.assertIn(f'"peak":{json.dumps(peak, separators=(",", ":"))}', f.read())
 
+    def test_a_program_may_change_its_folder(self):
+        above = os.getcwd()
+        self.addCleanup(os.chdir, above)
+        os.chdir(self.folder)
+        os.mkdir("other")
+        self.record(1, "other/rel.h5", config={"of": "another run"})
+        with maxlogit.Recorder("rel.h5") as recorder:
+            recorder.log(0, loss=1.0)
+            recorder.snapshot()
+            before = maxlogit.open("rel.h5")
+            os.chdir("other")
+            recorder.log(1, loss=2.0)
+            self.assertEqual(pickle.loads(pickle.dumps(before)).config, {})
+            self.assertEqual(list(before["loss"]), [1.0])
+            self.assertEqual(list(before["loss"]), [1.0])
+        self.assertEqual(list(maxlogit.open(self.folder / "rel.h5")["loss"]), [1.0, 2.0])
+
+    def test_numbers_of_another_run_are_not_those_of_this_one(self):
+        self.record(2)
+        run = maxlogit.open(self.path)
+        self.assertEqual(len(run["loss"]), 2)
+        self.record(3, mode="replace", config={"of": "another run"})
+        with self.assertRaisesRegex(maxlogit.MaxlogitError, "was replaced by another run while it was read"):
+            run["loss"]
+
+    def test_a_refused_row_leaves_no_values(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(10, val_loss=1.0)
+            with self.assertRaisesRegex(maxlogit.UsageError, "a row of step 5 after one of step 10"):
+                recorder.log(5, val_loss=2.0, loss=3.0)
+            recorder.log(11, lr=0.1)
+            with self.assertRaisesRegex(maxlogit.UsageError, "below 2\\^53"):
+                recorder.log_rows({"q": ([12, 1 << 60], [1.0, 2.0])})
+            recorder.log(13, lr=0.2)
+        run = maxlogit.open(self.path)
+        self.assertEqual((list(run["val_loss"].steps), list(run["lr"].steps)), ([10], [11, 12, 13]))
+        np.testing.assert_array_equal(run["loss"].values, [np.nan] * 3)
+        np.testing.assert_array_equal(run["q"].values, [np.nan, 1, np.nan])
+
+    def test_of_two_new_recordings_of_one_name_one_is_refused(self):
+        program = """if 1:
+            import maxlogit, sys
+            print("begun", flush=True)
+            sys.stdin.readline()
+            try:
+                with maxlogit.Recorder(sys.argv[1], mode=sys.argv[2]) as r:
+                    r.log(0, loss=1.0)
+            except maxlogit.MaxlogitError as problem:
+                sys.exit(f"{problem}")
+        """
+        for mode in ("new", "auto"):
+            for trial in range(5):
+                command = [sys.executable, "-c", program, self.folder / f"{mode}{trial}.h5", mode]
+                two = [subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) for _ in range(2)]
+                for one in two:
+                    one.stdout.readline()
+                for one in two:
+                    one.stdin.write("\n")
+                    one.stdin.flush()
+                said = [one.communicate()[1] for one in two]
+                self.assertEqual(sorted(one.returncode for one in two), [0, 1], said)
+
+    def test_a_process_forked_while_a_thread_writes_can_read(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, loss=1.0)
+            recorder.snapshot()
+            ends = threading.Event()
+
+            def snapshots():
+                while not ends.is_set():
+                    recorder.snapshot()
+
+            thread = threading.Thread(target=snapshots)
+            thread.start()
+            try:
+                children = []
+                for _ in range(20):
+                    child = os.fork()
+                    if not child:
+                        signal.alarm(20)
+                        try:
+                            os._exit(int(maxlogit.open(self.path)["loss"][0] != 1))
+                        finally:
+                            os._exit(2)
+                    children.append(child)
+                self.assertEqual([os.waitpid(child, 0)[1] for child in children], [0] * 20)
+            finally:
+                ends.set()
+                thread.join()
+
+    def test_a_private_run_keeps_its_rows_private(self):
+        def mask():
+            now = os.umask(0o22)
+            os.umask(now)
+            return now
+
+        self.record(1)
+        os.chmod(self.path, 0o600)
+        before = mask()
+        for mode in ("resume", "replace"):
+            with maxlogit.Recorder(self.path, mode=mode) as recorder:
+                recorder.log(recorder.last_step + 1, loss=1.0)
+                for file in self.folder.glob("run.*5"), self.folder.glob("run.journal"):
+                    self.assertEqual([one.stat().st_mode & 0o77 for one in file], [0])
+            self.assertEqual((mask(), self.path.stat().st_mode & 0o777), (before, 0o600))
+
+    def test_a_path_is_wanted(self):
+        with self.assertRaisesRegex(maxlogit.UsageError, "the path of the run file is empty"):
+            maxlogit.Recorder("")
+
     def test_a_forked_process_leaves_it_alone(self):
         recorder = maxlogit.Recorder(self.path)
         recorder.log(0, loss=1)

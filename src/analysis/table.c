@@ -201,9 +201,15 @@ static void bin_rows(const struct table *t, long first, long last, struct table 
   out->rows += rows;
 }
 
+/* The interval of a step. Rounding may give the last step the number of an interval that does not exist. */
+static double bin_of(double steps, double width, long bins)
+{
+  return fmin(floor(steps / width), (double)(bins - 1));
+}
+
 void table_bins(struct table *t, long bins)
 {
-  if (bins < 1 || t->rows <= 2 * bins + 2) return;
+  if (bins < 1 || bins >= (t->rows - 1) / 2) return; /* there are two rows per interval, and the ends */
   struct table out;
   table_new(&out, 2 * bins + 2, t->columns);
   memcpy(out.column, t->column, (size_t)t->columns * sizeof *t->column);
@@ -211,8 +217,9 @@ void table_bins(struct table *t, long bins)
   bin_rows(t, 0, 0, &out);
   double begin = t->step[1], width = (t->step[t->rows - 2] - begin + 1) / (double)bins;
   for (long first = 1, last; first < t->rows - 1; first = last + 1) {
-    double bin = floor((t->step[first] - begin) / width);
-    for (last = first; last + 1 < t->rows - 1 && floor((t->step[last + 1] - begin) / width) == bin;) last++;
+    const double bin = bin_of(t->step[first] - begin, width, bins);
+    for (last = first; last + 1 < t->rows - 1 && bin_of(t->step[last + 1] - begin, width, bins) == bin;)
+      last++;
     bin_rows(t, first, last, &out);
   }
   bin_rows(t, t->rows - 1, t->rows - 1, &out);

@@ -18,7 +18,11 @@
 
 enum { CURVE_BINS = 512, HEAD_BINS = 128 };      /* at most, over the steps of a run */
 enum { SERIES_MOST = 4096, HEADS_MOST = 65536 }; /* of a page; values of a row that it has one by one */
-enum { MOST_T = 33 };                            /* Student's t for so many values at most */
+enum {
+  HEAD_VALUES = 1 << 20,
+  HEAD_BYTES = 64 << 20
+};                    /* of all heads: values of a series, bytes of a run, at most */
+enum { MOST_T = 33 }; /* Student's t for so many values at most */
 enum part { PART_MAX, PART_MIN, PART_MEAN, PART_HEADS, PARTS };
 static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};
 
@@ -33,6 +37,7 @@ struct page_series {
   int blew_up;
   char **part; /* [series * PARTS]: their files as sent; NULL: not yet */
   int parts;
+  size_t head_bytes; /* of all PART_HEADS */
   char *events;
   double loss, val, start; /* start: seconds since 1970 */
   struct place peak, last;
@@ -63,7 +68,7 @@ static void seen_clear(struct page_series *s)
   for (int i = 0; i < s->parts; i++) memory_free(s->part[i]);
   memory_free(s->part);
   memory_free(s->events);
-  s->part = NULL, s->events = NULL, s->parts = 0;
+  s->part = NULL, s->events = NULL, s->parts = 0, s->head_bytes = 0;
 }
 
 static void seen_free(struct page_series *s)
@@ -211,7 +216,8 @@ static char *tell_curve(const struct page_series *s, const struct run *run, cons
 static char *tell_heads(const struct page_series *s, const struct run *run, const struct run_series *x)
 {
   struct buffer out = {0};
-  long width = bin_of(s, run, HEAD_BINS), bins = 0, *first = memory_new((size_t)x->rows + 1, sizeof *first);
+  const long intervals = x->width > HEAD_VALUES / HEAD_BINS ? HEAD_VALUES / x->width : HEAD_BINS;
+  long width = bin_of(s, run, intervals), bins = 0, *first = memory_new((size_t)x->rows + 1, sizeof *first);
   for (long r = 0; r < x->rows; r++)
     if (!r || floor(x->step[r] / (double)width) != floor(x->step[r - 1] / (double)width)) first[bins++] = r;
   first[bins] = x->rows;
@@ -321,7 +327,9 @@ static const char *part_of(const struct runs_page *p, struct page_series *s, con
                            int series, enum part part)
 {
   char **text = slot_of(p, s, series, part);
-  if (!*text) *text = make_part(p, s, run, series, part, NULL);
+  if (*text || (part == PART_HEADS && s->head_bytes > HEAD_BYTES)) return *text;
+  *text = make_part(p, s, run, series, part, NULL);
+  if (part == PART_HEADS && *text) s->head_bytes += strlen(*text);
   return *text;
 }
 

@@ -299,9 +299,14 @@ const char *file_resolve(const char *path, char out[4096])
   return access(found, F_OK) ? path : found; /* the link text in /proc is not a path */
 }
 
+static mode_t closed_by(const struct stat *info)
+{
+  return (info->st_mode & S_IRGRP ? 0 : S_IRWXG) | (info->st_mode & S_IROTH ? 0 : S_IRWXO);
+}
+
 static void keep_private(const struct stat *info)
 {
-  mode_t closed = (info->st_mode & S_IRGRP ? 0 : S_IRWXG) | (info->st_mode & S_IROTH ? 0 : S_IRWXO);
+  const mode_t closed = closed_by(info);
   umask(umask(closed) | closed);
 }
 
@@ -375,46 +380,32 @@ static void keep_attributes(int fd, int folder, const char *name, const struct l
   fchmod(fd, mode);
 }
 
-/* A pending rename; both folders are open. */
+/* A pending rename in an open folder. */
 struct file_move {
-  int from_folder, to_folder;
+  int folder;
   const char *from, *to, *path; /* path: of `to`, for messages */
-  int stays;                    /* where it is, if it cannot be renamed */
 };
 
-/* file_publish for a file that is open as fd. It stays open, so that a lock on it lasts until the rename is done. */
+/* Sync a file that is open as fd, and rename it. It stays open, so that a lock on it lasts until the rename is done. */
 static int publish(int fd, const struct file_move *p, const struct lock *held, struct error *e)
 {
   int status = STATUS_OK;
-  keep_attributes(fd, p->to_folder, p->to, held);
+  keep_attributes(fd, p->folder, p->to, held);
   if (call_fsync(fd))
     status = fail(e, "sync", p->path);
   else if (held && lock_was_taken(held, e)) /* checked here, because the sync may take long */
     status = e->status;
-  else if (call_rename(p->from_folder, p->from, p->to_folder, p->to))
+  else if (call_rename(p->folder, p->from, p->folder, p->to))
     status = fail(e, "write", p->path);
   else if (held && held->guarded && fstat(fd, held->guarded))
     *held->guarded = (struct stat){0};
-  if (status && !p->stays)
-    unlinkat(p->from_folder, p->from, 0);
-  else if (!status && sync_folder(p->to_folder)) {
+  if (status)
+    unlinkat(p->folder, p->from, 0);
+  else if (!status && sync_folder(p->folder)) {
     int length = (int)(name_in(p->path) - p->path);
     status = error_set(e, STATUS_FAIL, "cannot sync folder %.*s: %s", length > 1 ? length - 1 : 1,
                        length ? p->path : ".", strerror(errno));
   }
-  return status;
-}
-
-int file_publish(const char *temporary, const char *path, const struct lock *held, struct error *e)
-{
-  struct file_move p = {.from = name_in(temporary), .to = name_in(path), .path = path, .stays = 1};
-  if ((p.from_folder = folder_of(temporary, "sync", e)) < 0) return STATUS_FAIL;
-  p.to_folder = folder_of(path, "write", e);
-  int fd = call_open(p.from_folder, p.from, O_RDONLY | O_NONBLOCK, 0);
-  int status = p.to_folder < 0 ? STATUS_FAIL : fd < 0 ? fail(e, "sync", temporary) : publish(fd, &p, held, e);
-  if (fd >= 0) close(fd);
-  if (p.to_folder >= 0) close(p.to_folder);
-  close(p.from_folder);
   return status;
 }
 
@@ -442,6 +433,17 @@ static void remove_left(int folder, const char *name)
   close(fd);
 }
 
+/* A look of another process takes the lock for a moment. */
+static int lock_exclusively(int fd)
+{
+  int failed = flock(fd, LOCK_EX | LOCK_NB);
+  for (int tries = 20; failed && errno == EWOULDBLOCK && tries > 0; tries--) {
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    failed = flock(fd, LOCK_EX | LOCK_NB);
+  }
+  return failed;
+}
+
 /* Create a temporary file. Until it is locked, another writer may remove it as a killed writer's file. */
 static int open_temporary(char name[NAME_ROOM], int folder, const char *to, mode_t mode)
 {
@@ -450,10 +452,11 @@ static int open_temporary(char name[NAME_ROOM], int folder, const char *to, mode
     int fd = call_open(folder, name, O_WRONLY | O_CREAT | O_EXCL, mode);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) return -1;
-    int failed;
-    do failed = flock(fd, LOCK_EX); /* another writer may hold it for a moment, in remove_left */
-    while (failed && errno == EINTR);
-    if (is_same_file(fd, folder, name)) return fd; /* without locks on this file system, continue */
+    /* another writer may hold it for a moment, in remove_left; a reader of the folder may hold it for ever */
+    const int is_held = lock_exclusively(fd) && errno == EWOULDBLOCK;
+    if (!is_held && is_same_file(fd, folder, name))
+      return fd; /* without locks on this file system, continue */
+    if (is_held) unlinkat(folder, name, 0);
     close(fd);
   }
   return -1;
@@ -478,7 +481,7 @@ static int write_in(int folder, const char *path, const void *data, size_t lengt
     status = fail(e, "write", path);
     unlinkat(folder, temporary, 0);
   } else
-    status = publish(fd, &(struct file_move){folder, folder, temporary, name, path, 0}, held, e);
+    status = publish(fd, &(struct file_move){folder, temporary, name, path}, held, e);
   close(fd); /* cannot fail: all of it has been synced */
   for (int i = 0; i < SLOTS; i++) {
     temporary_name(left, name, i);
@@ -643,7 +646,6 @@ int file_read_held(const char *path, char **text, size_t *length, struct lock *l
   int fd = open_unforeign(path, e);
   if (lock && !lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
   if (lock && (fd < 0 || fstat(fd, lock->guarded))) *lock->guarded = (struct stat){0};
-  if (lock && lock->guarded->st_nlink) keep_private(lock->guarded);
   if (fd < 0) return e && e->status ? e->status : STATUS_FAIL;
   return read_whole(fd, path, text, length, e);
 }
@@ -703,12 +705,13 @@ struct append {
 /* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
    one name, owned by this user or the folder's owner (some file systems give all files one owner). -1, with an error,
    otherwise. */
-static int open_own(const char *path, int flags, const char *what, struct stat *info, struct error *e)
+static int open_own(const char *path, int flags, mode_t mode, const char *what, struct stat *info,
+                    struct error *e)
 {
   struct stat folder_info;
   int folder = folder_of(path, what, e), known = folder >= 0 && !fstat(folder, &folder_info);
   if (folder < 0) return -1;
-  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, 0666), reason = errno;
+  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, mode), reason = errno;
   close(folder);
   errno = reason;
   if (fd < 0 && errno == ELOOP)
@@ -730,10 +733,10 @@ static int open_own(const char *path, int flags, const char *what, struct stat *
   return -1;
 }
 
-struct append *append_open(const char *path, struct error *e)
+struct append *append_open(const char *path, mode_t mode, struct error *e)
 {
   struct stat now;
-  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, "write", &now, e);
+  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, mode, "write", &now, e);
   if (fd < 0) return NULL;
   struct append *a = memory_new(1, sizeof *a);
   *a = (struct append){.fd = fd, .length = (size_t)now.st_size, .path = memory_text(path)};
@@ -786,17 +789,6 @@ int lock_is_held(const char *path)
   return held != 0;
 }
 
-/* lock_is_held of another process has the lock for a moment. */
-static int lock_exclusively(int fd)
-{
-  int failed = flock(fd, LOCK_EX | LOCK_NB);
-  for (int tries = 20; failed && errno == EWOULDBLOCK && tries > 0; tries--) {
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    failed = flock(fd, LOCK_EX | LOCK_NB);
-  }
-  return failed;
-}
-
 /* A run's lock is an empty file. Other programs have files of such names: uv.lock */
 static int is_foreign_lock(const char *path, const struct stat *info)
 {
@@ -808,7 +800,7 @@ struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
     struct stat info;
-    int fd = open_own(path, O_RDWR | O_CREAT, "lock", &info, e);
+    int fd = open_own(path, O_RDWR | O_CREAT, 0666, "lock", &info, e);
     if (fd < 0) return NULL;
     if (is_foreign_lock(path, &info)) {
       error_set(e, STATUS_USAGE, "%s is not empty, so it is of another program: give the run another name",
@@ -841,6 +833,16 @@ void lock_guard(struct lock *lock, const char *path)
 {
   if (!lock->guarded) lock->guarded = memory_new(1, sizeof *lock->guarded);
   if (lstat(path, lock->guarded) || !S_ISREG(lock->guarded->st_mode)) *lock->guarded = (struct stat){0};
+}
+
+mode_t lock_mode(const struct lock *lock)
+{
+  return 0666 & (mode_t) ~(lock->guarded && lock->guarded->st_nlink ? closed_by(lock->guarded) : 0);
+}
+
+void lock_keep_private(const struct lock *lock)
+{
+  if (lock->guarded && lock->guarded->st_nlink) keep_private(lock->guarded);
 }
 
 void lock_write(struct lock *lock, const char *text)

@@ -8,6 +8,7 @@
 #define MAXLOGIT_BASE_FILE_H
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "base/error.h"
 
 /* Whole-file replacement: write PATH.XXXXXXXX.tmp, sync it, rename it over `path` and sync the folder. The write is
@@ -21,8 +22,6 @@ int file_write(const char *path, const void *data, size_t length, struct error *
    STATUS_FAIL. */
 struct lock;
 int file_write_held(const char *path, const void *data, size_t length, const struct lock *, struct error *);
-/* All but the write, of a file that stays if it cannot take its place. */
-int file_publish(const char *temporary, const char *path, const struct lock *, struct error *);
 int file_copy(const char *from, const char *to, struct error *); /* reads all of it into memory; not a link */
 int file_remove(const char *path);                               /* a missing file is not an error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
@@ -70,7 +69,7 @@ char *file_read_end(const char *path, size_t most, size_t *length);
 /* Append-only text with one write per call; after a failure the file is as before the call. An existing file must be
    regular, of this user and have one name, as must the file of a lock. append_cut shortens it to `length` bytes. */
 struct append;
-struct append *append_open(const char *path, struct error *);
+struct append *append_open(const char *path, mode_t mode_of_a_new_file, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);
 size_t append_length(const struct append *); /* bytes in the file */
 int append_cut(struct append *, size_t length, struct error *);
@@ -87,9 +86,12 @@ void lock_release(struct lock *, const char *remove_path_or_null);
 /* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those
    of a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
+/* The mode of new files beside the guarded file, which are as private. */
+mode_t lock_mode(const struct lock *);
+/* All new files of this process are as private as the guarded file. For programs: it narrows the umask. */
+void lock_keep_private(const struct lock *);
 /* file_read of a file in a folder that others may write to: a link of another user except root is refused,
-   because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read, and new files
-   are as private (file_keep_private). */
+   because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read. */
 int file_read_held(const char *path, char **text, size_t *length, struct lock *, struct error *);
 /* Write a text to the lock's file, for other processes. */
 void lock_write(struct lock *, const char *text);

@@ -71,6 +71,20 @@ void markup_add(struct buffer *b, const char *format, ...)
   va_end(arguments);
 }
 
+void markdown_add(struct buffer *b, const char *text)
+{
+  char *clean = text_cleaned(text, "");
+  for (const char *c = clean; *c; c++)
+    buffer_add(b,
+               *c == '<'            ? "&lt;"
+               : *c == '>'          ? "&gt;"
+               : *c == '&'          ? "&amp;"
+               : strchr("|`[]", *c) ? "\\%c"
+                                    : "%c",
+               *c);
+  memory_free(clean);
+}
+
 void shell_add(struct buffer *b, const char *word)
 {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,-%@";

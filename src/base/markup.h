@@ -9,6 +9,9 @@
    star. */
 void markup_add(struct buffer *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Append a text of another author to Markdown, in one line and without markup. */
+void markdown_add(struct buffer *, const char *text);
+
 /* Append a word for a POSIX shell: unchanged if all its characters are safe, else in single quotes. A control
    character, which is invisible in the line, becomes '?'. */
 void shell_add(struct buffer *, const char *word);

@@ -19,12 +19,22 @@ static char *path_of(const struct ledger *l)
   return path.text;
 }
 
+static int is_ledger(const json_t *all)
+{
+  for (size_t k = 0; k < json_array_size(all); k++) {
+    const json_t *one = json_array_get(all, k);
+    if (!json_is_string(json_object_get(one, "id")) || !json_is_string(json_object_get(one, "verdict")))
+      return 0;
+  }
+  return json_is_array(all);
+}
+
 /* Returns NULL if the file is missing. A file that is not a ledger is an error, because it may be the user's own. */
-static json_t *load(const char *path, struct error *error)
+static json_t *load(const char *path, struct lock *lock, struct error *error)
 {
   if (access(path, F_OK) && errno == ENOENT) return NULL;
-  json_t *all = other_ledger_read(path, error);
-  if (json_is_array(all) || error->status) return all;
+  json_t *all = other_ledger_read(path, lock, error);
+  if (is_ledger(all) || error->status) return all;
   json_decref(all);
   error_set(
     error, STATUS_USAGE,
@@ -63,7 +73,7 @@ void ledger_recall(struct ledger *l)
   struct buffer settings = {0};
   struct error ignored = {0}; /* ledger_save reports it */
   char *path = path_of(l);
-  json_t *all = load(path, &ignored);
+  json_t *all = load(path, NULL, &ignored);
   ledger_settings(l, &settings);
   for (int i = 0; i < l->entries; i++)
     for (size_t k = 0; k < json_array_size(all); k++)
@@ -81,10 +91,9 @@ static int is_in(const json_t *all, const json_t *one)
   return 0;
 }
 
-static int join_and_write(const struct ledger *l, const char *path, const struct lock *lock,
-                          struct error *error)
+static int join_and_write(const struct ledger *l, const char *path, struct lock *lock, struct error *error)
 {
-  json_t *old = load(path, error);
+  json_t *old = load(path, lock, error);
   if (error->status) return error->status;
   json_t *now = ledger_json(l);
   for (size_t k = 0; k < json_array_size(old); k++)

@@ -26,11 +26,11 @@ static void clean_texts(json_t *x)
   }
 }
 
-json_t *other_ledger_read(const char *path, struct error *e)
+json_t *other_ledger_read(const char *path, struct lock *lock, struct error *e)
 {
   char *text = NULL;
   size_t length;
-  if (file_read(path, &text, &length, e)) return NULL;
+  if (file_read_held(path, &text, &length, lock, e)) return NULL;
   json_t *all = text_ends_with(path, ".md") ? readme_read(text, length) : json_loadb(text, length, 0, NULL);
   memory_free(text);
   clean_texts(all);
@@ -42,7 +42,7 @@ int other_ledger_open(struct other_ledger *k, const char *name, struct error *er
   struct buffer b = {0};
   struct error found = {0};
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
-  *k = (struct other_ledger){.path = b.text, .all = other_ledger_read(b.text, &found)};
+  *k = (struct other_ledger){.path = b.text, .all = other_ledger_read(b.text, NULL, &found)};
   training_text_name(entry_text(other_ledger_first(k), "settings"), k->name);
   if (json_is_array(k->all) && json_is_string(json_object_get(other_ledger_first(k), "verdict")))
     return STATUS_OK;

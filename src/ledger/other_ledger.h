@@ -13,8 +13,9 @@ struct other_ledger {
    other_ledger_close in either case. */
 int other_ledger_open(struct other_ledger *, const char *file_or_folder, struct error *);
 /* All entries of a file, with cleaned texts (text_clean); NULL if there is none; with an error if it cannot be
-   read. The caller calls json_decref. */
-json_t *other_ledger_read(const char *path, struct error *);
+   read. The lock (may be NULL) guards the file (file_read_held). The caller calls json_decref. */
+struct lock;
+json_t *other_ledger_read(const char *path, struct lock *, struct error *);
 void other_ledger_close(struct other_ledger *);
 /* The first entry, which has the settings that all entries share, and the entry of a claim. NULL if there is none, or
    the ledger is NULL. */

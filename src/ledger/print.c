@@ -8,6 +8,7 @@
 
 #include "analysis/json.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "ledger/other_ledger.h"
@@ -255,10 +256,16 @@ static void add_other(struct buffer *b, const struct other_ledger *beside, const
   if (!other) return;
   char effect[128];
   struct interval e = entry_interval(other, "effect");
-  buffer_add(b, "- On %s: %s", beside->name, entry_text(other, "verdict"));
+  buffer_add(b, "- On ");
+  markdown_add(b, beside->name);
+  buffer_add(b, ": ");
+  markdown_add(b, entry_text(other, "verdict"));
   if (e.n) buffer_add(b, "; %s over %d", print_interval(&e, effect), e.n);
-  if (strcmp(entry_text(other, "registered"), x->registered) != 0)
-    buffer_add(b, "; registered otherwise there (%s)", entry_text(other, "registered"));
+  if (strcmp(entry_text(other, "registered"), x->registered) != 0) {
+    buffer_add(b, "; registered otherwise there (");
+    markdown_add(b, entry_text(other, "registered"));
+    buffer_add(b, ")");
+  }
   buffer_add(b, ".\n");
 }
 
@@ -428,10 +435,15 @@ static void add_level(struct buffer *b, const struct ledger *l, const struct oth
              "%%. Made by %s.\n\n",
              stage_seeds[l->stages - 1], l->stages == STAGES ? "full" : "quick", settings.length ? ", " : "",
              settings.text, LEDGER_RULE, 100 * LEDGER_ERROR, provenance_stamp(stamp, sizeof stamp));
-  if (beside)
-    buffer_add(b, "Beside it, on %s (`%s`): made by %s.\n\n", beside->name,
-               entry_text(other_ledger_first(beside), "settings"),
-               entry_text(other_ledger_first(beside), "made_by"));
+  if (beside) {
+    buffer_add(b, "Beside it, on ");
+    markdown_add(b, beside->name);
+    buffer_add(b, " (`");
+    markdown_add(b, entry_text(other_ledger_first(beside), "settings"));
+    buffer_add(b, "`): made by ");
+    markdown_add(b, entry_text(other_ledger_first(beside), "made_by"));
+    buffer_add(b, ".\n\n");
+  }
   memory_free(settings.text);
 }
 
@@ -460,7 +472,9 @@ static void add_cells(struct buffer *b, const json_t *other)
   char effect[128] = "", n[32] = "";
   struct interval e = entry_interval(other, "effect");
   if (e.n) print_interval(&e, effect), snprintf(n, sizeof n, "%d", e.n);
-  buffer_add(b, " %s | %s | %s |", entry_text(other, "verdict"), effect, n);
+  buffer_add(b, " ");
+  markdown_add(b, entry_text(other, "verdict"));
+  buffer_add(b, " | %s | %s |", effect, n);
 }
 
 /* FOLDER/README.md: all verdicts in one table. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/markup.h"
 #include "base/memory.h"
 #include "ledger/print.h"
 #include "storage/provenance.h"
@@ -45,7 +46,9 @@ static void add_row(struct buffer *b, const struct standing *s, const struct ent
     buffer_add(b, "| %s |", x->claim->id);
   buffer_add(b, " %s | %s", x->claim->sentence, equal_name(x->claim->equal));
   if (*entry_rates_text(x, rates)) buffer_add(b, ": %s", rates);
-  buffer_add(b, " | %s |", entry_text(other, "verdict"));
+  buffer_add(b, " | ");
+  markdown_add(b, entry_text(other, "verdict"));
+  buffer_add(b, " |");
   add_effect(b, &there);
   buffer_add(b, " %s |", verdict_name(x->judgement.verdict));
   add_effect(b, &here);
@@ -83,9 +86,12 @@ static void add_head(struct buffer *b, const struct standing *s)
     "\n## With `%s`\n\nThe same claims with these settings: at most %d seeds each, tuned arms tuned again. A "
     "verdict *stands* if it is the same here, *flips* if it is the opposite one, and is *open* if either is "
     "open "
-    "or open in size. Made by %s; of `%s`: made by %s. Again:\n\n```sh\nmaxlogit claims",
-    s->settings, stage_seeds[l->stages - 1], provenance_stamp(stamp, sizeof stamp), s->of->name,
-    entry_text(other_ledger_first(s->of), "made_by"));
+    "or open in size. Made by %s; of `",
+    s->settings, stage_seeds[l->stages - 1], provenance_stamp(stamp, sizeof stamp));
+  markdown_add(b, s->of->name);
+  buffer_add(b, "`: made by ");
+  markdown_add(b, entry_text(other_ledger_first(s->of), "made_by"));
+  buffer_add(b, ". Again:\n\n```sh\nmaxlogit claims");
   for (int i = 0; i < l->entries; i++) buffer_add(b, " %s", l->entry[i].claim->id);
   buffer_add(b, " --level %s %s --beside %s --replicas DIR\n```\n\n", l->stages == STAGES ? "full" : "quick",
              s->settings, s->of->path);

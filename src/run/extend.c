@@ -119,6 +119,7 @@ int extend_run(const char *from, const char *path, const struct config *c, struc
   if (status) return status;
   step = run_last_step(r);
   run_close(r);
+  file_keep_private(from);
   status = checkpoint_remove_all(path, e);
   if (!status) status = checkpoint_copy(from, path, step, e);
   if (!status) status = recorder_copy(from, path, e);

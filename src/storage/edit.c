@@ -76,22 +76,37 @@ int note_put(const char *path, const char *text, struct error *e)
   return status;
 }
 
-int notes_carry(const char *from, const char *to, struct error *e)
+/* Is this the file of a run of this id? Another user may have put another file in its place. */
+static int check_id(struct h5 *h, const char *id, const char *path, struct error *e)
+{
+  char found[64] = "";
+  h5_id root = h5_find(h, "/");
+  h5_get_text(h, root, "id", found, sizeof found);
+  h5_done(h, root);
+  return strcmp(id, found) ? error_set(e, STATUS_FAIL, "%s was replaced by another run", path) : STATUS_OK;
+}
+
+int notes_carry(const char *from, const char *run, const char *to, struct lock *held, struct error *e)
 {
   struct run_file *r = NULL;
   struct notes notes = {0};
   struct h5 *h = NULL;
+  char lock_path[4096];
   int status = run_open(&r, from, e);
   if (!status) status = run_notes(r, &notes, e);
-  if (r) run_close(r);
-  char lock_path[4096];
-  struct lock *lock = !status && notes.count ? hold(to, lock_path, e) : NULL;
-  if (!status && notes.count) status = lock ? h5_change(&h, to, 0, lock, e) : e->status;
+  const int is_needed = !status && (notes.count || strcmp(run, to) != 0);
+  struct lock *own = is_needed && !held ? hold(to, lock_path, e) : NULL;
+  if (is_needed) status = own || held ? h5_change(&h, run, 0, own, e) : e->status;
   if (h) {
-    notes_write(h, &notes);
-    status = h5_save(h, to, lock, e);
+    status = check_id(h, run_id(r), run, e);
+    if (notes.count) notes_write(h, &notes);
+    if (status)
+      h5_free(h);
+    else
+      status = h5_save(h, to, own ? own : held, e);
   }
-  lock_release(lock, lock_path);
+  if (r) run_close(r);
+  lock_release(own, lock_path);
   notes_free(&notes);
   return status;
 }

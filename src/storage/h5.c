@@ -16,6 +16,7 @@
 #include "base/platform.h"
 #include "base/text.h"
 #include "storage/h5_gate.h"
+#include "storage/h5_texts.h"
 #include "storage/seal.h"
 
 /* The bytes of a file in memory. While a file is built they grow by realloc, as HDF5 requires, and a failure is
@@ -41,7 +42,8 @@ struct h5 {
   struct image image;
   char *text; /* reading: the file's content, which the image lends */
   size_t size;
-  char *head; /* building: storage/seal.h */
+  struct h5_texts texts; /* of attributes */
+  char *head;            /* building: storage/seal.h */
   size_t head_size;
   struct use *use; /* building: the dimensions that scales are attached to */
   size_t uses, uses_room;
@@ -127,14 +129,24 @@ static void make_door(void)
   pthread_mutexattr_destroy(&kind);
 }
 
+static void leave(void) { pthread_mutex_unlock(&door); }
+
+static void wait_for_others(void) { pthread_mutex_lock(&door); }
+
+/* A fork waits until no other thread is in the library, so its state in the child is whole. The child makes the mutex
+   anew, because its only thread has another number than the one that took it. */
+static void prepare(void)
+{
+  make_door();
+  pthread_atfork(wait_for_others, leave, make_door);
+}
+
 static void enter(void)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_door);
+  pthread_once(&once, prepare);
   pthread_mutex_lock(&door);
 }
-
-static void leave(void) { pthread_mutex_unlock(&door); }
 
 static struct h5 *h5_blank(void)
 {
@@ -152,6 +164,7 @@ void h5_free(struct h5 *h)
   if (!h->outside) leave();
   if (!h->image.lent) free(h->image.bytes);
   memory_free(h->text);
+  h5_texts_free(&h->texts);
   memory_free(h->head);
   memory_free(h->use);
   memory_free(h);
@@ -560,12 +573,14 @@ static hid_t open_image(struct h5 *h, size_t size, int changing)
   return file;
 }
 
-/* Runs in the worker; `reply` is a struct error. */
+/* Runs in the worker; `reply` is a struct error. The texts are written behind the file. */
 static void examine(int fd, void *reply)
 {
   struct error *e = reply;
   struct stat info;
   struct h5 h = {.text = MAP_FAILED};
+  struct buffer texts = {0};
+  size_t sent = 0;
   if (!fstat(fd, &info)) h.text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (h.text == MAP_FAILED) {
     error_set(e, STATUS_FAIL, "%s", strerror(errno));
@@ -574,19 +589,29 @@ static void examine(int fd, void *reply)
   if ((h.file = open_image(&h, (size_t)info.st_size, 0)) < 0)
     error_set(e, STATUS_FAIL, "it is damaged, or not an HDF5 file");
   else {
-    h5_gate_objects(h.file, (size_t)info.st_size, e);
+    h5_gate_objects(h.file, (size_t)info.st_size, &texts, e);
     if (H5Fclose(h.file) < 0) error_set(e, STATUS_FAIL, "it cannot be closed");
+    for (ssize_t n = 1; sent < texts.length && n > 0; sent += n > 0 ? (size_t)n : 0)
+      n = pwrite(fd, texts.text + sent, texts.length - sent, info.st_size + (off_t)sent);
+    if (sent < texts.length) error_set(e, STATUS_FAIL, "its texts cannot be kept: %s", strerror(errno));
+    memory_free(texts.text);
   }
   munmap(h.text, (size_t)info.st_size);
 }
 
-/* Digests of files that have been examined, because most files are loaded several times. The seed is random, because an
-   attacker can make two files with the same seal. */
+/* Files that have been examined, with their texts, because most files are loaded several times. The seed is random,
+   because an attacker can make two files with the same seal. */
 static struct {
-  XXH128_hash_t *digest;
-  size_t count, room;
+  struct examined {
+    XXH128_hash_t digest;
+    char *texts;
+    size_t size;
+  } * file;
+  size_t count, room, bytes; /* bytes: of all texts */
   uint64_t seed;
 } good;
+
+enum { MOST_KEPT = 64 << 20 /* bytes of texts */ };
 
 static XXH128_hash_t digest_of(const char *bytes, size_t size)
 {
@@ -594,20 +619,43 @@ static XXH128_hash_t digest_of(const char *bytes, size_t size)
   return XXH3_128bits_withSeed(bytes, size, good.seed);
 }
 
-static int is_good(XXH128_hash_t digest)
+static const struct examined *find_good(XXH128_hash_t digest)
 {
   for (size_t i = 0; i < good.count; i++)
-    if (XXH128_isEqual(good.digest[i], digest)) return 1;
-  return 0;
+    if (XXH128_isEqual(good.file[i].digest, digest)) return &good.file[i];
+  return NULL;
 }
 
-static void remember(XXH128_hash_t digest)
+static char *copy_of(const char *bytes, size_t size)
 {
+  char *copy = memory_new(size + 1, 1);
+  return size ? memcpy(copy, bytes, size) : copy;
+}
+
+static void remember(XXH128_hash_t digest, const struct h5_texts *t, const char *texts)
+{
+  if (good.bytes > MOST_KEPT) {
+    for (size_t i = 0; i < good.count; i++) memory_free(good.file[i].texts);
+    good.count = good.bytes = 0;
+  }
   if (good.count == good.room) {
-    good.digest = memory_grow(good.digest, good.room, 2 * good.room + 16, sizeof *good.digest);
+    good.file = memory_grow(good.file, good.room, 2 * good.room + 16, sizeof *good.file);
     good.room = 2 * good.room + 16;
   }
-  good.digest[good.count++] = digest;
+  good.file[good.count++] = (struct examined){digest, copy_of(texts, t->size), t->size};
+  good.bytes += t->size;
+}
+
+/* The bytes behind the first `from` of the worker's file. */
+static int read_texts(int fd, size_t from, struct h5_texts *t)
+{
+  struct stat info;
+  size_t size = fstat(fd, &info) || (size_t)info.st_size < from ? 0 : (size_t)info.st_size - from, got = 0;
+  char *bytes = memory_new(size + 1, 1);
+  for (ssize_t n = 1; got < size && n > 0; got += n > 0 ? (size_t)n : 0)
+    n = pread(fd, bytes + got, size - got, (off_t)(from + got));
+  h5_texts_take(t, bytes, got);
+  return got < size;
 }
 
 /* The file is not at fault, but a limit of this process or of the machine. */
@@ -622,12 +670,17 @@ static int cannot_check(const char *path, const char *missing, int reason, struc
 
 /* Let a worker process read the whole file first, because the library crashes, or does not end, on some files with
    right checksums. */
-static int examine_apart(const char *path, const char *bytes, size_t size, struct error *e)
+static int examine_apart(const char *path, const char *bytes, size_t size, struct h5_texts *texts,
+                         struct error *e)
 {
   static struct worker worker = {.work = examine};
   struct error found = {0};
   XXH128_hash_t digest = digest_of(bytes, size);
-  if (is_good(digest)) return STATUS_OK;
+  const struct examined *known = find_good(digest);
+  if (known) {
+    h5_texts_take(texts, copy_of(known->texts, known->size), known->size);
+    return STATUS_OK;
+  }
   int fd = platform_memory_file(); /* a copy, because the file may change in the meantime */
   size_t sent = 0;
   for (ssize_t n = 1; fd >= 0 && sent < size && n > 0; sent += n > 0 ? (size_t)n : 0)
@@ -640,11 +693,13 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   int examined =
     worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, size + EXAMINE_BYTES, &found, sizeof found);
   int reason = errno;
+  if (examined > 0 && !found.status && read_texts(fd, size, texts))
+    error_set(&found, STATUS_FAIL, "its texts cannot be read");
   close(fd);
   if (examined < 0) return cannot_check(path, "no process for it", reason, e);
   if (!examined) error_set(&found, STATUS_FAIL, "the HDF5 library crashes, or does not end, on it");
   if (found.status) return error_set(e, found.status, "%s cannot be read: %s", path, found.text);
-  remember(digest);
+  remember(digest, texts, texts->bytes);
   return STATUS_OK;
 }
 
@@ -657,7 +712,7 @@ static int load(struct h5 **out, const char *path, const char *advice, int chang
   h->size = size;
   if (!status) status = judge(path, h->text, size, advice, e);
   if (!status) status = h5_gate_header(path, h->text, size, e);
-  if (!status) status = examine_apart(path, h->text, size, e);
+  if (!status) status = examine_apart(path, h->text, size, &h->texts, e);
   uint64_t end = status ? 0 : stated_end(h->text, size);
   if (!status && (h->file = open_image(h, changing ? end : size, changing)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
@@ -775,6 +830,25 @@ static hid_t attribute(h5_id id, const char *name, H5T_class_t class, int values
   return -1;
 }
 
+/* Value number `index` of a text of variable length. Of a file that was loaded: as the worker has read it. */
+static int get_variable(const struct h5 *h, h5_id id, hid_t a, int count, const char *name, int index,
+                        char *out, size_t room)
+{
+  enum { MOST = 32 };
+  char *read[MOST] = {NULL};
+  if (h->texts.entry) {
+    const char *text = h5_texts_find(&h->texts, h5_address(id), name, index);
+    if (text) text_fill(out, room, text);
+    return text != NULL;
+  }
+  hid_t type = H5Aget_type(a);
+  const int ok = count <= MOST && H5Aread(a, type, read) >= 0 && read[index];
+  if (ok) text_fill(out, room, read[index]);
+  for (int i = 0; i < count && i < MOST; i++) H5free_memory(read[i]);
+  H5Tclose(type);
+  return ok;
+}
+
 int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room)
 {
   hid_t a = attribute(id, name, H5T_STRING, 1);
@@ -782,12 +856,9 @@ int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room
   hid_t type = H5Aget_type(a);
   size_t size = H5Tget_size(type);
   int ok = 0;
-  if (H5Tis_variable_str(type) > 0) {
-    char *text = NULL;
-    ok = H5Aread(a, type, &text) >= 0 && text;
-    if (ok) text_fill(out, room, text);
-    H5free_memory(text);
-  } else if (size <= h->size) {
+  if (H5Tis_variable_str(type) > 0)
+    ok = get_variable(h, id, a, 1, name, 0, out, room);
+  else if (size <= h->size) {
     char *text = memory_new(size + 1, 1);
     ok = H5Aread(a, type, text) >= 0;
     if (ok) text_fill(out, room, text);
@@ -827,21 +898,15 @@ static int rank_of(h5_id id)
   return rank;
 }
 
-/* Unlike H5DSget_label, checks the number of labels in the file: that function writes as many pointers as the file
-   states. */
+/* Not H5DSget_label, which writes as many pointers as the file states. */
 int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
 {
-  enum { MOST_RANK = 32 };
-  char *label[MOST_RANK] = {NULL};
-  int rank = rank_of(id), ok = 0;
-  (void)h;
-  if (dim >= rank || rank > MOST_RANK) return 0;
-  hid_t a = attribute(id, "DIMENSION_LABELS", H5T_STRING, rank);
+  const int rank = rank_of(id);
+  hid_t a = dim < rank ? attribute(id, "DIMENSION_LABELS", H5T_STRING, rank) : -1;
   if (a < 0) return 0;
   hid_t type = H5Aget_type(a);
-  if (H5Tis_variable_str(type) > 0 && H5Aread(a, type, label) >= 0 && label[dim])
-    ok = text_fill(out, room, label[dim]) > 0;
-  for (int i = 0; i < rank; i++) H5free_memory(label[i]);
+  const int ok =
+    H5Tis_variable_str(type) > 0 && get_variable(h, id, a, rank, "DIMENSION_LABELS", dim, out, room) && *out;
   H5Tclose(type);
   H5Aclose(a);
   return ok;
@@ -879,27 +944,60 @@ struct h5_walk {
   char path[256];
 };
 
-static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, void *context);
+struct link_names {
+  char **name;
+  size_t count, room;
+};
 
-static int walk_from(struct h5_walk *w)
-{
-  h5_id id = h5_find(w->h, w->path);
-  int stop = H5Iget_type(id) == H5I_GROUP ? H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, walk_into, w)
-                                          : w->each(w->context, w->path, id);
-  h5_done(w->h, id);
-  return stop < 0 ? w->each(w->context, w->path, -1) : stop; /* a group that cannot be read */
-}
-
-static herr_t walk_into(hid_t group, const char *name, const H5L_info_t *info, void *context)
+static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
   (void)group, (void)info;
-  struct h5_walk *w = context;
+  struct link_names *n = context;
+  if (n->count == n->room) {
+    n->name = memory_grow(n->name, n->room, 2 * n->room + 16, sizeof *n->name);
+    n->room = 2 * n->room + 16;
+  }
+  n->name[n->count++] = memory_text(name);
+  return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int walk_from(struct h5_walk *w);
+
+static int walk_into(struct h5_walk *w, const char *name)
+{
   size_t length = strlen(w->path), room = sizeof w->path - length;
   const char *between = !strcmp(w->path, "/") ? "" : "/";
   int fits = (size_t)snprintf(w->path + length, room, "%s%s", between, name) < room; /* else a link upwards */
   int stop = fits ? walk_from(w) : w->each(w->context, w->path, -1);
   w->path[length] = 0;
   return stop;
+}
+
+/* The names are sorted here: in that order the library reads a group by its stated number of links, without a check. */
+static int walk_group(struct h5_walk *w, h5_id id)
+{
+  struct link_names n = {0};
+  int stop = H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, add_name, &n) < 0 ? -1 : 0;
+  if (n.count) qsort(n.name, n.count, sizeof *n.name, compare_names);
+  for (size_t i = 0; i < n.count; i++) {
+    if (!stop) stop = walk_into(w, n.name[i]);
+    memory_free(n.name[i]);
+  }
+  memory_free(n.name);
+  return stop;
+}
+
+static int walk_from(struct h5_walk *w)
+{
+  h5_id id = h5_find(w->h, w->path);
+  int stop = H5Iget_type(id) == H5I_GROUP ? walk_group(w, id) : w->each(w->context, w->path, id);
+  h5_done(w->h, id);
+  return stop < 0 ? w->each(w->context, w->path, -1) : stop; /* a group that cannot be read */
 }
 
 int h5_walk(struct h5 *h, const char *path, int (*each)(void *, const char *path, h5_id), void *context)

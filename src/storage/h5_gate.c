@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "storage/h5_texts.h"
 
 enum {
   DEFLATE_RATIO = 1032, /* largest expansion of deflate: RFC 1951, 258 bytes per 2 bits */
@@ -46,6 +47,8 @@ struct gate {
   size_t objects;
   int depth;
   char path[1024];
+  uint64_t address; /* of the object */
+  struct buffer *texts;
   struct error *error;
 };
 
@@ -133,6 +136,15 @@ static int read_values(const struct gate *g, hid_t id, hid_t type, hid_t space)
   return status;
 }
 
+static int add_texts(const struct gate *g, const char *name, char *const *text, int count)
+{
+  for (int i = 0; i < count && i < MOST_RANK; i++) {
+    if (text[i]) h5_texts_add(g->texts, g->address, name, i, text[i]);
+    if (g->texts->length / 16 > g->size) return refuse(g, "has more texts than this file can hold");
+  }
+  return STATUS_OK;
+}
+
 /* Texts of variable length are in heaps without a checksum. */
 static herr_t read_attribute(hid_t object, const char *name, const H5A_info_t *info, void *context)
 {
@@ -150,6 +162,7 @@ static herr_t read_attribute(hid_t object, const char *name, const H5A_info_t *i
   else if (variable || H5Tdetect_class(type, H5T_VLEN) == 0) {
     void *room = calloc((size_t)values + 1, size);
     if (!room || H5Aread(a, type, room) < 0) status = refuse(g, "has an attribute that cannot be read");
+    if (variable && !status) status = add_texts(g, name, room, (int)values);
     if (variable && room) H5Dvlen_reclaim(type, space, H5P_DEFAULT, room);
     free(room);
   }
@@ -183,6 +196,7 @@ static int check_object(struct gate *g, hid_t id)
 {
   H5I_type_t type = H5Iget_type(id);
   if (type != H5I_GROUP && type != H5I_DATASET) return refuse(g, "is neither a group nor a dataset");
+  g->address = h5_address(id);
   if (read_attributes(g, id)) return g->error->status;
   if (type == H5I_DATASET) return check_dataset(g, id);
   if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, check_link, g) >= 0) return STATUS_OK;
@@ -212,9 +226,22 @@ static herr_t check_link(hid_t group, const char *name, const H5L_info_t *info, 
   return status ? -1 : 0;
 }
 
-int h5_gate_objects(int64_t file, size_t size, struct error *e)
+uint64_t h5_address(int64_t object)
 {
-  struct gate g = {.size = size, .path = "/", .error = e};
+  H5O_info_t info;
+#if H5_VERSION_GE(1, 12, 0)
+  uint64_t address;
+  if (H5Oget_info(object, &info, H5O_INFO_BASIC) < 0) return UINT64_MAX;
+  memcpy(&address, &info.token, sizeof address);
+  return address;
+#else
+  return H5Oget_info(object, &info) < 0 ? UINT64_MAX : info.addr;
+#endif
+}
+
+int h5_gate_objects(int64_t file, size_t size, struct buffer *texts, struct error *e)
+{
+  struct gate g = {.size = size, .path = "/", .texts = texts, .error = e};
   double memory = memory_there_is() / 2;
   if (__builtin_mul_overflow(size, (size_t)DEFLATE_RATIO, &g.capacity)) g.capacity = SIZE_MAX;
   if (memory > 0 && memory < (double)g.capacity) g.capacity = (size_t)memory;

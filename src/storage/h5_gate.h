@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/text.h"
 
 enum { H5_SIGNATURE = 8 };
 extern const char h5_signature[H5_SIGNATURE + 1]; /* the first bytes of every HDF5 file */
@@ -19,6 +20,9 @@ int h5_gate_header(const char *path, const char *bytes, size_t size, struct erro
    - a link other than a hard link, a cycle of links, a named datatype;
    - a dataset with external storage, a virtual dataset, a filter other than shuffle, deflate and Fletcher-32;
    - a dataset with a stated extent of more bytes than its storage can hold, or more than half of the memory;
-   - values and attributes that cannot be read. */
-int h5_gate_objects(int64_t file, size_t size, struct error *);
+   - values and attributes that cannot be read, or more texts than the file can hold.
+   Texts of variable length are appended to the buffer (h5_texts_add). */
+int h5_gate_objects(int64_t file, size_t size, struct buffer *texts, struct error *);
+/* The address of an object in its file. */
+uint64_t h5_address(int64_t object);
 #endif

@@ -35,9 +35,9 @@ struct journal {
   size_t length, capacity, begin;
 };
 
-struct journal *journal_open(const char *path, struct error *e)
+struct journal *journal_open(const char *path, mode_t mode, struct error *e)
 {
-  struct append *file = append_open(path, e);
+  struct append *file = append_open(path, mode, e);
   if (!file) return NULL;
   struct journal *j = memory_new(1, sizeof *j);
   j->file = file;
@@ -350,7 +350,7 @@ struct replay {
 static struct row_column *new_column(struct replay *x, struct row_table *t, const struct journal_column *like)
 {
   size_t room = column_room(&(struct row_column){.row_bytes = h5_row_bytes(&like->shape)}, t->rows);
-  if (room > x->left) return NULL;
+  if (room > x->left || t->columns > TABLE_COLUMNS) return NULL;
   x->left -= room;
   struct row_column *c = table_add(t, like->name, &like->shape);
   c->unit = rows_own(x->rows, like->unit);

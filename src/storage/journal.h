@@ -15,6 +15,7 @@
    tests/storage/check_crash kills a run, and a resume, at every call that reaches the disk. */
 #ifndef MAXLOGIT_STORAGE_JOURNAL_H
 #define MAXLOGIT_STORAGE_JOURNAL_H
+#include <sys/types.h>
 #include "storage/notes.h"
 #include "storage/rows.h"
 
@@ -22,7 +23,7 @@
 
 struct journal;
 /* Open a journal. An existing one is kept, and nothing is appended, until journal_start. */
-struct journal *journal_open(const char *path, struct error *);
+struct journal *journal_open(const char *path, mode_t mode_of_a_new_file, struct error *);
 void journal_close(struct journal *);
 /* Truncate the journal, because the run file has all of these rows. `started`: the run file's date. */
 int journal_start(struct journal *, const char *started, const struct rows *, const struct notes *,

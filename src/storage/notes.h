@@ -24,8 +24,10 @@ int run_notes(const struct run_file *, struct notes *, struct error *);
 
 /* Add a note with today's date. STATUS_FAIL if the run is being written. */
 int note_put(const char *path, const char *text, struct error *);
-/* Copy the notes of one run file to another, replacing its own. */
-int notes_carry(const char *from, const char *to, struct error *);
+/* Write the file `run`, a repetition of the run `from`, with the notes of that as `to`. The caller holds the lock of
+   `to`, or NULL: it is taken. */
+struct lock;
+int notes_carry(const char *from, const char *run, const char *to, struct lock *, struct error *);
 /* Accept a run file that another program has changed. Everything in it is read once, in a child process, because the
    HDF5 library may crash. Then the file gets a head, a seal, an event `edited` at its last step and a note about it,
    with `text` (may be NULL). STATUS_USAGE if the seal is valid: nothing was edited. */

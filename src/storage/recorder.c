@@ -62,21 +62,31 @@ void recorder_free(struct recorder *r)
 
 /* --- rows ---------------------------------------------------------------------------------------------- */
 
+/* A series' number: its axis, then its column in COLUMN_BITS bits. They hold more than TABLE_COLUMNS, so that a run
+   that continues a file with so many series can add its own. */
+enum { COLUMN_BITS = 24 };
+static int column_index(int series) { return series & ((1 << COLUMN_BITS) - 1); }
+
 static int handle(enum series_axis axis, const struct row_table *t, const struct row_column *c)
 {
-  return (int)axis << 16 | (int)(c - t->column);
+  return (int)axis << COLUMN_BITS | (int)(c - t->column);
 }
 
-static struct row_table *table_of(struct recorder *r, int series)
+int recorder_has(const struct recorder *r, int series)
 {
-  REQUIRE(series >= 0 && series >> 16 < AXIS_COUNT &&
-          (series & 0xffff) < r->rows.table[series >> 16].columns);
-  return &r->rows.table[series >> 16];
+  return series >= 0 && series >> COLUMN_BITS < AXIS_COUNT && column_index(series) > 0 &&
+         column_index(series) < r->rows.table[series >> COLUMN_BITS].columns;
 }
 
-static struct row_column *column_of(struct recorder *r, int series)
+struct row_table *recorder_table(struct recorder *r, int series)
 {
-  return &table_of(r, series)->column[series & 0xffff];
+  REQUIRE(recorder_has(r, series));
+  return &r->rows.table[series >> COLUMN_BITS];
+}
+
+struct row_column *recorder_column(struct recorder *r, int series)
+{
+  return &recorder_table(r, series)->column[column_index(series)];
 }
 
 static struct h5_shape shape_of(const struct recorder *r, enum series_shape shape)
@@ -99,7 +109,7 @@ static struct row_column *declare(struct recorder *r, struct row_table *t, struc
   struct row_column *c = table_find(t, name);
   if (c && (c->shape.kind != shape.kind || c->row_bytes != h5_row_bytes(&shape))) {
     error_set(&r->problem, STATUS_FAIL, "%s: the series %s has another shape in the file", r->path, name);
-    shape = c->shape;
+    c = NULL; /* a column for the values of this run, which is not written */
   }
   if (!c) c = table_add(t, name, &shape);
   c->unit = recorder_own(r, unit);
@@ -143,18 +153,18 @@ void recorder_name_axis(struct recorder *r, const char *axis, long size, const c
 
 void recorder_put(struct recorder *r, int series, const float *values)
 {
-  struct row_column *c = column_of(r, series);
+  struct row_column *c = recorder_column(r, series);
   if (c->shape.kind == KIND_F64)
     recorder_put_number(r, series, (double)values[0]);
   else
-    memcpy(table_row(table_of(r, series), c), values, c->row_bytes);
+    memcpy(table_row(recorder_table(r, series), c), values, c->row_bytes);
 }
 
 void recorder_put_number(struct recorder *r, int series, double value)
 {
-  struct row_column *c = column_of(r, series);
+  struct row_column *c = recorder_column(r, series);
   REQUIRE(c->row_bytes == sizeof value);
-  memcpy(table_row(table_of(r, series), c), &value, sizeof value);
+  memcpy(table_row(recorder_table(r, series), c), &value, sizeof value);
 }
 
 static void end(const struct recorder *r, struct row_table *t)

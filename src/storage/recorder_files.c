@@ -92,6 +92,7 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
     return e->status;
   }
   lock_guard(r->lock, path);
+  if (config) lock_keep_private(r->lock); /* a library keeps the umask of its process */
   recorder_facts(r, facts);
   if (config) config_each(config, copy_parameter, r);
   char *text = config ? config_text(config) : NULL;
@@ -163,7 +164,8 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
   struct recorder *r;
   int status = recorder_claim(&r, path, overwrite, config, facts, e);
   if (status) return status;
-  status = recorder_clear(r, e);
+  if (!overwrite) status = recorder_refuse_rest(path, "a new file takes another name", e);
+  if (!status) status = recorder_clear(r, e);
   if (!status && config) status = recorder_open_journal(r, e);
   if (status)
     recorder_free(r);
@@ -174,7 +176,7 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
 
 int recorder_open_journal(struct recorder *r, struct error *e)
 {
-  r->journal = journal_open(r->journal_path, e);
+  r->journal = journal_open(r->journal_path, lock_mode(r->lock), e);
   return r->journal ? STATUS_OK : e->status;
 }
 

@@ -52,4 +52,7 @@ void recorder_facts(struct recorder *, const struct run_facts *);
 int recorder_begin(struct recorder **, const char *path, const struct config *, const struct run_facts *,
                    struct error *);
 int recorder_open_journal(struct recorder *, struct error *);
+int recorder_has(const struct recorder *, int series); /* is there a series of this number? */
+struct row_table *recorder_table(struct recorder *, int series);
+struct row_column *recorder_column(struct recorder *, int series);
 #endif

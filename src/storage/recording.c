@@ -89,6 +89,14 @@ static void make_id(char out[16], const char *path, const struct maxlogit_record
   snprintf(out, 16, "%012" PRIx64, (uint64_t)hash & 0xffffffffffff);
 }
 
+/* Unless they are to be replaced, files of an earlier run of this name are kept. */
+static int refuse_former(const char *path, const struct maxlogit_record_options *o, struct error *e)
+{
+  if (o->mode == MAXLOGIT_REPLACE) return STATUS_OK;
+  if (!access(path, F_OK)) return error_set(e, STATUS_USAGE, "%s exists", path);
+  return recorder_refuse_rest(path, "mode \"replace\" does", e);
+}
+
 static int start_new(struct maxlogit_recorder *m, const char *path, const struct maxlogit_record_options *o,
                      struct error *e)
 {
@@ -99,10 +107,10 @@ static int start_new(struct maxlogit_recorder *m, const char *path, const struct
                             .data = DATA_RECORDED,
                             .data_text = o->data ? o->data : "",
                             .loss_floor = NAN};
-  if (o->mode != MAXLOGIT_REPLACE && !access(path, F_OK))
-    return error_set(e, STATUS_USAGE, "%s exists", path);
-  if (o->mode != MAXLOGIT_REPLACE && recorder_refuse_rest(path, "mode \"replace\" does", e)) return e->status;
-  int status = recorder_claim(&m->r, path, 1, NULL, &facts, e);
+  int status = refuse_former(path, o, e);
+  if (!status) status = recorder_claim(&m->r, path, 1, NULL, &facts, e);
+  if (!status)
+    status = refuse_former(path, o, e); /* now locked: another recording of this name may have ended */
   if (status || o->whole) return status;
   status = recorder_clear(m->r, e);
   return status ? status : recorder_open_journal(m->r, e);
@@ -140,6 +148,20 @@ static int keep_rest(struct recorder *r, const struct run_file *file, struct err
   return STATUS_OK;
 }
 
+/* Open a run file that was opened before its lock was taken: its last writer may have changed it in between. The facts
+   of the first opening stay valid, because they belong to the run of this id. */
+static int open_again(struct run_file **file, const char *path, struct error *e)
+{
+  struct run_file *now = NULL;
+  if (run_open(&now, path, e)) return e->status;
+  if (strcmp(run_id(now), run_id(*file)) != 0)
+    error_set(e, STATUS_FAIL, "%s was replaced by another process", path);
+  struct run_file *before = *file;
+  *file = now;
+  run_close(before);
+  return e->status;
+}
+
 static int go_on(struct maxlogit_recorder *m, const char *path, const struct maxlogit_record_options *o,
                  struct error *e)
 {
@@ -157,6 +179,7 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
       error_set(e, STATUS_USAGE, "%s was written by maxlogit itself: `maxlogit resume` continues it", path);
   /* keep all existing rows: later ones are dropped at the first new row */
   if (!status) status = recorder_resume(&m->r, path, NULL, &facts, LONG_MAX, e);
+  if (!status) status = open_again(&file, path, e);
   if (!status) status = keep_rest(m->r, file, e);
   if (!status && !o->whole) status = recorder_open_journal(m->r, e);
   m->wall = run_wall_seconds(file);
@@ -273,6 +296,7 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
   struct error e = {0};
   *out = NULL;
   int status = check_settings(o, &e);
+  if (!status && !*path) status = error_set(&e, STATUS_USAGE, "the path of the run file is empty");
   if (!status && strlen(path) > 4000) status = error_set(&e, STATUS_USAGE, "%.60s...: path too long", path);
   if (status) return error_export(error, status, &e);
   struct maxlogit_recorder *m = memory_new(1, sizeof *m);
@@ -412,9 +436,9 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
   *number = -1;
   int status = check_series(m->r, s, &e);
   if (!status) status = check_same(m->r, s, &e);
-  if (!status && m->r->rows.table[s->rows].columns > UINT16_MAX)
+  if (!status && m->r->rows.table[s->rows].columns > TABLE_COLUMNS)
     status =
-      error_set(&e, STATUS_USAGE, "series '%s': there are %d of these rows already", s->name, UINT16_MAX);
+      error_set(&e, STATUS_USAGE, "series '%s': there are %d of these rows already", s->name, TABLE_COLUMNS);
   if (status) return error_export(error, status, &e);
   struct free_series series = {.name = s->name,
                                .axis = (enum series_axis)s->rows,
@@ -443,19 +467,16 @@ int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long siz
 
 static int check_number(const struct recorder *r, int number, struct error *e)
 {
-  if (number >= 0 && number >> 16 < AXIS_COUNT && (number & 0xffff) > 0 &&
-      (number & 0xffff) < r->rows.table[number >> 16].columns)
-    return STATUS_OK;
-  return error_set(e, STATUS_USAGE, "no series has the number %d", number);
+  return recorder_has(r, number) ? STATUS_OK
+                                 : error_set(e, STATUS_USAGE, "no series has the number %d", number);
 }
 
 static size_t width_of(const struct row_column *c) { return c->row_bytes / h5_kind_size(c->shape.kind); }
 
 static void put_values(struct recorder *r, int number, const double *values)
 {
-  struct row_table *t = &r->rows.table[number >> 16];
-  struct row_column *c = &t->column[number & 0xffff];
-  float *f = table_row(t, c);
+  struct row_column *c = recorder_column(r, number);
+  float *f = table_row(recorder_table(r, number), c);
   if (c->shape.kind == KIND_F64)
     memcpy(f, values, sizeof *values);
   else
@@ -469,7 +490,7 @@ int maxlogit_record_put(struct maxlogit_recorder *m, int number, const double *v
   struct error e = {0};
   int status = check_number(m->r, number, &e);
   if (status) return error_export(error, status, &e);
-  const struct row_column *c = &m->r->rows.table[number >> 16].column[number & 0xffff];
+  const struct row_column *c = recorder_column(m->r, number);
   if (count != width_of(c))
     status =
       error_set(&e, STATUS_USAGE, "series '%s' has %zu values a row, not %zu", c->name, width_of(c), count);
@@ -532,10 +553,12 @@ static int end_rows(struct maxlogit_recorder *m, long step, struct error *e)
   return keep(m, e);
 }
 
+/* The values of a row that is refused are dropped, so that the next row does not get them. */
 static int end_row(struct maxlogit_recorder *m, long step, struct error *e)
 {
   int status = settle(m, step, e);
   if (!status) status = check_order(m->r, step, e);
+  for (int t = 0; t < AXIS_COUNT && status; t++) table_cut(&m->r->rows.table[t], m->r->rows.table[t].rows);
   return status ? status : end_rows(m, step, e);
 }
 
@@ -566,9 +589,8 @@ int maxlogit_record_blocks(struct maxlogit_recorder *m, const struct maxlogit_bl
   for (long step; !status && (step = next_step(block, blocks, next)) < LONG_MAX;) {
     for (int i = 0; i < blocks; i++) {
       if (next[i] == block[i].count || block[i].step[next[i]] != step) continue;
-      const struct row_table *t = &m->r->rows.table[block[i].number >> 16];
-      put_values(m->r, block[i].number,
-                 block[i].values + (size_t)next[i]++ * width_of(&t->column[block[i].number & 0xffff]));
+      const size_t width = width_of(recorder_column(m->r, block[i].number));
+      put_values(m->r, block[i].number, block[i].values + (size_t)next[i]++ * width);
     }
     status = end_row(m, step, &e);
   }

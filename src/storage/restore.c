@@ -37,6 +37,7 @@ int recorder_resume(struct recorder **out, const char *path, const struct config
   int is_running, status = recorder_begin(&r, path, config, facts, e);
   if (status) return status;
   status = read_file(r, &is_running, e);
+  if (!status && config) lock_keep_private(r->lock);
   if (!status && is_running) {
     status = journal_replay(r->journal_path, r->started, &r->rows, &r->notes, e);
     if (status == STATUS_FAIL && step < LONG_MAX && has_steps(r, step))

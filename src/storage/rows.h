@@ -7,6 +7,7 @@
 
 /* The record has one table per step axis, and three more. Column 0 of each is its step, except in the events. */
 enum { TABLE_TIMING = AXIS_COUNT, TABLE_BATCHES, TABLE_EVENTS, TABLE_COUNT };
+enum { TABLE_COLUMNS = 65535 }; /* series that a table of a file may have */
 
 struct row_column {
   char name[96];

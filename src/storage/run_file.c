@@ -112,6 +112,18 @@ static int check_format(struct run_file *r, struct error *e)
   return check_version(r, version, e);
 }
 
+/* The numbers that are read later must be of the run whose head was read first. */
+static int check_same(const struct run_file *r, struct error *e)
+{
+  char id[64] = "";
+  h5_id root = h5_find(r->h, "/");
+  h5_get_text(r->h, root, "id", id, sizeof id);
+  h5_done(r->h, root);
+  text_clean(id, sizeof id, "");
+  if (!r->head || !strcmp(id, run_id(r))) return STATUS_OK;
+  return error_set(e, STATUS_FAIL, "%s was replaced by another run while it was read", r->path);
+}
+
 static int load(struct run_file *r, struct error *e)
 {
   struct buffer advice = {0};
@@ -121,7 +133,10 @@ static int load(struct run_file *r, struct error *e)
   buffer_add(&advice, "` takes a run as it is now");
   int status = h5_load_or(&r->h, r->path, advice.text, e);
   memory_free(advice.text);
-  return status ? status : check_format(r, e);
+  if (!status) status = check_format(r, e);
+  if (!status) status = check_same(r, e);
+  if (status) run_rest(r);
+  return status;
 }
 
 static void make_head(struct run_file *r)

@@ -100,6 +100,9 @@ static int read_column(struct table_reading *x, int table, const char *path, h5_
 {
   struct row_table *t = &x->rows->table[table];
   struct h5_shape shape;
+  if (t->columns > TABLE_COLUMNS)
+    return error_set(x->error, STATUS_FAIL, "%s: at most %d series of these rows are read", path,
+                     TABLE_COLUMNS);
   int ok = h5_get_shape(x->h, id, &shape) && table_takes(&shape, table, t->columns) &&
            (!t->columns || shape.dims[0] == t->rows);
   int64_t rows = shape.dims[0];

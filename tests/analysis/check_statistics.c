@@ -645,6 +645,24 @@ START_TEST(numbers_as_text)
 }
 END_TEST
 
+/* At the largest step that a file may have, the number of the interval rounds up to the number of intervals. */
+START_TEST(thinned_rows_of_huge_steps)
+{
+  for (long bins = 2; bins < 500; bins++) {
+    struct table t;
+    table_new(&t, 2 * bins + 4, 16);
+    const long inner = t.rows - 2, last = (1L << 53) - 1;
+    for (long r = 0; r < inner; r++)
+      t.step[r + 1] = (double)(r == inner - 1 ? last : 1 + r * (last / (inner - 1)));
+    t.step[0] = 0, t.step[t.rows - 1] = (double)last + 1;
+    for (long i = 0; i < 16 * t.rows; i++) t.value[i] = (double)(i % 7);
+    table_bins(&t, bins);
+    ck_assert_int_le(t.rows, 2 * bins + 2);
+    table_free(&t);
+  }
+}
+END_TEST
+
 /* First and last rows as they are, of every bin both extremes in their order; a gap stays one. */
 START_TEST(thinned_rows)
 {
@@ -681,6 +699,7 @@ int main(void)
   Suite *suite = suite_create("statistics");
   TCase *k = tcase_create("by hand");
   tcase_add_test(k, thinned_rows);
+  tcase_add_test(k, thinned_rows_of_huge_steps);
   tcase_add_test(k, joined_tables);
   tcase_add_test(k, reduced_tables);
   tcase_add_test(k, fewer_rows);

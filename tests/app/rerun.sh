@@ -55,6 +55,19 @@ done
 seq 2000 > "$text"
 "$program" rerun -q "$dir/texts.h5" 2> "$dir/err" || fail "a rerun of the same text: $(cat "$dir/err")"
 
+# where it cannot take its place, the run stays, and so does what was computed
+cp "$dir/texts.h5" "$dir/texts.kept"
+lost=0
+for n in $(seq 60); do
+  MAXLOGIT_FAULT=io:$n:eio "$program" rerun -q "$dir/texts.h5" > /dev/null 2> "$dir/err" && { cp "$dir/texts.kept" "$dir/texts.h5"; continue; }
+  grep -q 'cannot sync folder' "$dir/err" || cmp -s "$dir/texts.h5" "$dir/texts.kept" || fail "a rerun that failed at write $n has changed the run"
+  grep -q 'cannot write .*texts.h5' "$dir/err" || continue
+  lost=$((lost + 1))
+  test -e "$dir/texts.rerun.h5" || fail "a rerun that failed at write $n is lost: $(cat "$dir/err")"
+done
+test $lost -gt 0 || fail "no rerun has failed at its last write"
+rm -rf "$dir"/texts.rerun.* "$dir/texts.kept"
+
 # checkpoints of another run that was at that name stay
 mkdir "$dir/texts.rerun.ckpt" "$dir/other.ckpt" && cp "$dir"/texts.ckpt/* "$dir/texts.rerun.ckpt/" && cp "$dir"/texts.ckpt/* "$dir/other.ckpt/"
 for more in "" "-o$dir/other.h5"; do

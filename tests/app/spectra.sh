@@ -119,6 +119,12 @@ small_run full preset=muon stabilizers=qk_norm qk_norm.kind=l2 train.steps=3 tra
 test $? -eq 2 && grep -q 'attn.qk_scale has no place' "$dir/err" || fail "unit queries go out: $(cat "$dir/err")"
 test ! -e "$dir/full/model.safetensors" || fail "a refused export wrote a file"
 
+# the checkpoints of a run that was at the name of the output stay
+small_run stays train.steps=4 train.warmup=0 checkpoint.every=2
+mv "$dir/stays.h5" "$dir/moved.h5"
+"$program" spectra "$dir/stays.ckpt/step-00000004.h5" -o "$dir/stays.h5" > "$dir/out" 2> "$dir/err" && fail "spectra over checkpoints of another run"
+grep -q 'stays.ckpt is of a run that was at' "$dir/err" && test "$(ls "$dir/stays.ckpt")" || fail "checkpoints of another run: $(cat "$dir/err")"
+
 # of weights that are lost: a NaN has no sign
 small_run lost train.lr=1e30 train.warmup=0
 "$program" spectra "$dir/lost.h5" > "$dir/out" 2> "$dir/err" || fail "spectra of lost weights: $(cat "$dir/err")"

@@ -1674,10 +1674,7 @@ START_TEST(paths_that_are_wrong)
   FAILS(file_copy("file", "none/copy", &e), STATUS_FAIL, "cannot write none/copy: No such file or directory");
   FAILS(file_write("folder", "x", 1, &e), STATUS_FAIL, "cannot write folder: Is a directory");
   FAILS(file_write("file/x", "x", 1, &e), STATUS_FAIL, "cannot write file/x: Not a directory");
-  FAILS(file_publish("none", "file", NULL, &e), STATUS_FAIL, "cannot sync none: No such file or directory");
-  leave("new", "new");
-  FAILS(file_publish("new", "folder", NULL, &e), STATUS_FAIL, "cannot write folder: Is a directory");
-  ck_assert(exists("new") && !exists("copy") && !has_temporary("folder")); /* nothing else is left lying */
+  ck_assert(!exists("copy") && !has_temporary("folder")); /* nothing else is left lying */
   expect("file", "text");
   FAILS(file_make_folders("file/a/b", &e), STATUS_FAIL, "cannot make the folder file/a: Not a directory");
   FAILS(file_make_folders("~/a/b", &e), STATUS_USAGE,
@@ -1691,9 +1688,9 @@ START_TEST(paths_that_are_wrong)
                   "%d: %.200s", i, e.text);
     long_path[i] = 'a';
   }
-  ck_assert_ptr_null(append_open("none/log", &e));
+  ck_assert_ptr_null(append_open("none/log", 0666, &e));
   e = (struct error){0};
-  ck_assert_ptr_null(append_open("folder", &e));
+  ck_assert_ptr_null(append_open("folder", 0666, &e));
   ck_assert_str_eq(e.text, "cannot write folder: Is a directory");
   e = (struct error){0};
   errno = 0;
@@ -1741,10 +1738,6 @@ START_TEST(files_of_any_bytes)
     ck_assert(length == wanted && !memcmp(found, all + sizes[i] - wanted, wanted) && !found[wanted]);
     memory_free(found);
   }
-  leave("bytes.new", "published");
-  ck_assert_int_eq(file_publish("bytes.new", "bytes", NULL, &e), STATUS_OK);
-  expect("bytes", "published");
-  ck_assert(!exists("bytes.new"));
   char here[FOLDER_PATH + 16];
   snprintf(here, sizeof here, "%s/x/y/file", folder);
   ck_assert_int_eq(file_make_folders(here, &e), STATUS_OK);
@@ -1797,7 +1790,7 @@ START_TEST(what_a_holder_writes)
   lock_write(lock, "");
   expect("run.point", "");
   int all, inherited;
-  struct append *a = append_open("log", NULL);
+  struct append *a = append_open("log", 0666, NULL);
   open_files(&all, &inherited); /* a program that is started has neither of them */
   ck_assert_int_eq(all, open_at_first + 2);
   ck_assert_int_eq(inherited, inherited_at_first);
@@ -1860,7 +1853,11 @@ START_TEST(what_is_read_is_kept_private)
   ck_assert(!chmod("file", 0640));
   umask(022);
   struct lock *lock = lock_take("run.point", &e);
+  ck_assert_uint_eq(lock_mode(lock), 0666);
   ck_assert_int_eq(file_read_held("file", &text, NULL, lock, &e), STATUS_OK);
+  ck_assert_uint_eq(lock_mode(lock), 0640);
+  ck_assert_uint_eq(umask(022), 022);
+  lock_keep_private(lock);
   lock_release(lock, "run.point");
   memory_free(text);
   ck_assert_uint_eq(umask(022), 027);
@@ -1884,10 +1881,9 @@ static void attempt(const void *context)
   int status = STATUS_OK;
   switch (*x->what) {
   case 'w': status = file_write("file", "new text", 8, &e); break;
-  case 'p': status = file_publish("temporary", "file", NULL, &e); break;
   case 'c': status = file_copy("other", "file", &e); break;
   case 'a':
-    if (!(a = append_open("file", &e)))
+    if (!(a = append_open("file", 0666, &e)))
       status = e.status;
     else
       status = append_write(a, "more\n", 5, &e);
@@ -1941,10 +1937,6 @@ START_TEST(calls_that_fail)
     {"write", "io:3:kill", "", -SIGKILL},
     {"write", "io:3:what", "", 0},
     {"write", "io:3", "", 0},
-    {"publish", "io:1:eio", "cannot sync file: Input/output error", 1},
-    {"publish", "io:2:eio", "cannot write file: Input/output error", 1},
-    {"publish", "io:3:eio", "cannot sync folder .: Input/output error", 1},
-    {"publish", "io:4:eio", "", 0},
     {"copy", "io:1:eio", "cannot write file: Input/output error", 1},
     {"copy", "io:6:eio", "", 0},
     {"append", "io:1:eio", "999 cannot write file: Input/output error", 1},
@@ -2138,7 +2130,7 @@ END_TEST
 static void append_three(const void *context)
 {
   struct error e = {0};
-  struct append *a = append_open("log", &e);
+  struct append *a = append_open("log", 0666, &e);
   (void)context;
   if (!a) _exit(STATUS_FAIL);
   int failures = 0;
@@ -2175,7 +2167,7 @@ END_TEST
 static void append_beyond(const void *context)
 {
   struct error e = {0};
-  struct append *a = append_open("log", &e);
+  struct append *a = append_open("log", 0666, &e);
   (void)context;
   signal(SIGXFSZ, SIG_IGN);
   if (!a || append_write(a, "line of text\n", 13, &e)) _exit(STATUS_FAIL);
@@ -2195,7 +2187,7 @@ START_TEST(append_and_cut)
 {
   struct error e = {0};
   put("log", "one\n");
-  struct append *a = append_open("log", &e);
+  struct append *a = append_open("log", 0666, &e);
   ck_assert_int_eq(append_write(a, "two\n", 4, &e), STATUS_OK);
   ck_assert_uint_eq(append_length(a), 8);
   ck_assert_int_eq(append_cut(a, 4, &e), STATUS_OK);

@@ -2,6 +2,7 @@
    Each is an honest run whose HDF5 part was changed through the HDF5 library, or byte by byte, and sealed again:
    the seal has no key. */
 #include <check.h>
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <hdf5.h>
 #include <stdio.h>
@@ -1036,6 +1037,77 @@ START_TEST(mutants_do_no_harm)
 }
 END_TEST
 
+static void many_links(hid_t file)
+{
+  char name[32];
+  for (int i = 0; i < 20; i++) {
+    snprintf(name, sizeof name, "/series/link%d", i);
+    ck_assert_int_ge(H5Lcreate_hard(file, "/series/loss", file, name, H5P_DEFAULT, H5P_DEFAULT), 0);
+  }
+}
+
+/* To sort the links of a group, the library makes room for as many as its index states. */
+START_TEST(an_index_that_states_another_number_of_links)
+{
+  enum { LINK_NAMES = 5, TYPE = 5, TOTAL = 26 }; /* of a v2 B-tree; bytes from the begin of its header */
+  size_t size, length;
+  make_changed("honest.h5", many_links, "many.h5");
+  read_all("many.h5");
+  char *head, *body = body_of("many.h5", &size, &head, &length);
+  for (int more = 0; more < 2; more++) {
+    int found = 0;
+    for (char *at = body; (at = memmem(at, size - (size_t)(at - body), "BTHD", 4)); at += 4)
+      if (at[TYPE] == LINK_NAMES)
+        at[TOTAL] = (char)(more ? at[TOTAL] : 2), at[TOTAL + 2] = (char)(10 * more), found++;
+    ck_assert_int_gt(found, 0);
+    write_sealed("bad.h5", body, size, head, length);
+    read_all("bad.h5");
+  }
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
+/* The library takes sizes and indices in the heap of texts as they are stated, so texts of variable length are read in
+   the checking process alone. This function stands before the library's. */
+static int variable_reads;
+herr_t H5Aread(hid_t attribute, hid_t type, void *out)
+{
+  herr_t (*next)(hid_t, hid_t, void *);
+  void *found = dlsym(RTLD_NEXT, "H5Aread");
+  memcpy(&next, &found, sizeof next);
+  variable_reads += H5Tis_variable_str(type) > 0;
+  return next(attribute, type, out);
+}
+
+START_TEST(texts_are_read_in_the_checking_process)
+{
+  struct error e = {0};
+  struct h5 *h = NULL;
+  char text[64], *head, *body;
+  size_t size, length;
+  variable_reads = 0;
+  read_all("honest.h5");
+  ck_assert_msg(!h5_load(&h, "honest.h5", &e), "%s", e.text);
+  h5_id root = h5_find(h, "/"), logits = h5_find(h, "/series/attn/max_logit");
+  ck_assert(h5_get_text(h, root, "id", text, sizeof text) && !strcmp(text, "0123456789ab"));
+  ck_assert(h5_get_label(h, logits, 2, text, sizeof text) && !strcmp(text, "head"));
+  h5_done(h, root);
+  h5_done(h, logits);
+  h5_free(h);
+  ck_assert_int_eq(variable_reads, 0);
+  body = body_of("honest.h5", &size, &head, &length);
+  char *heap = memmem(body, size, "GCOL", 4);
+  ck_assert_ptr_nonnull(heap);
+  heap[9] = (char)0x80; /* its size: HDF5 1.10 walks on behind the file's end */
+  write_sealed("bad.h5", body, size, head, length);
+  read_all("bad.h5");
+  ck_assert_int_eq(variable_reads, 0);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
 static int find_values(void *run, const char *name)
 {
   struct run_series s;
@@ -1115,6 +1187,8 @@ int main(void)
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, rows_of_a_journal_have_their_bytes);
   tcase_add_test(t, mutants_do_no_harm);
+  tcase_add_test(t, texts_are_read_in_the_checking_process);
+  tcase_add_test(t, an_index_that_states_another_number_of_links);
   suite_add_tcase(suite, t);
   t = tcase_create("in seconds");
   tcase_add_checked_fixture(t, setup, teardown);

@@ -86,7 +86,8 @@ else: sys.exit(os.getxattr(sys.argv[2], "user.project") != b"x")' "$@" 2> /dev/n
 attribute set first/run.h5 && has_attributes=1 || { has_attributes=0; echo "no extended attributes here: not tried"; }
 owner=$(stat -c '%a %u' first/run.h5)
 umask 022
-for command in "note kept/run.h5 remark" "resume --quiet kept/run.h5 train.steps=9" "rerun --quiet kept/run.h5" "rerun --quiet kept/run.h5 -o kept/other.h5"; do
+for command in "note kept/run.h5 remark" "resume --quiet kept/run.h5 train.steps=9" "rerun --quiet kept/run.h5" "rerun --quiet kept/run.h5 -o kept/other.h5" \
+    "$run train.steps=6 checkpoint.every=2 record.overwrite=1 record.path=kept/run.h5"; do
   for k in 1 2 3 4 6 8 11 14 18 22 27 33 40 1000; do
     rm -rf kept; cp -a first kept; rm -f kept/run.lock
     # shellcheck disable=SC2086 # words

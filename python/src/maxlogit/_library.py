@@ -219,6 +219,11 @@ def call(name: str, *arguments: Any) -> None:
         raise UsageError(text) if status == 2 else MaxlogitError(text)
 
 
+def place(path: str) -> str:
+    """The path from the root, so that it stays valid when the program changes its folder. Links are kept as they are."""
+    return os.path.join(os.getcwd(), path) if path and not os.path.isabs(path) else path
+
+
 def text(value: Any) -> bytes:
     """UTF-8, or the bytes of a file's name that is none; a NUL inside would cut it."""
     encoded = str(value).encode(errors="surrogateescape")

@@ -184,7 +184,8 @@ class Run:
         self._lock = threading.RLock()
         if not os.path.exists(self.path):
             raise library.MissingFile(errno.ENOENT, "there is no such run file", self.path)
-        library.call("run_open", c.byref(self._handle), library.text(self.path))
+        self._place = library.place(self.path)
+        library.call("run_open", c.byref(self._handle), library.text(self._place))
         facts = library.Facts()
         library.lib.maxlogit_run_facts(self._handle, facts)
         self.id: str = facts.id.decode()
@@ -228,7 +229,7 @@ class Run:
         return self._handle
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Run, (self.path,)  # a copy reads the file by itself
+        return Run, (self._place,)  # a copy reads the file by itself
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

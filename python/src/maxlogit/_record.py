@@ -138,6 +138,7 @@ class Recorder:
         forward: Any = None,
     ) -> None:
         self.path = os.fspath(path)
+        self._place = library.place(self.path)
         self.rank = rank
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -159,8 +160,8 @@ class Recorder:
         if rank:
             return
         if mode == "auto":
-            mode = "resume" if os.path.exists(self.path) else "new"
-            if mode == "resume" and open_run(self.path).state == "finished":
+            mode = "resume" if os.path.exists(self._place) else "new"
+            if mode == "resume" and open_run(self._place).state == "finished":
                 raise library.UsageError(
                     f"{self.path} is finished: mode='replace' writes a new one in its place, mode='resume' goes on"
                 )
@@ -178,9 +179,9 @@ class Recorder:
             library.text(self._data) if self._data else None,
             int(self._whole),
         )
-        place = os.path.realpath(self.path)
+        place = os.path.realpath(self._place)
         try:
-            library.call("record_open", c.byref(self._handle), library.text(self.path), options)
+            library.call("record_open", c.byref(self._handle), library.text(self._place), options)
         except library.MaxlogitError as problem:
             if _writing.get(place) == os.getpid() and not isinstance(problem, library.UsageError):
                 raise library.MaxlogitError(
@@ -330,6 +331,7 @@ class Recorder:
                 try:
                     library.call(name, self._handle, *arguments)
                 except library.UsageError:
+                    self._row = before
                     raise
                 except library.MaxlogitError as error:  # the row stays in memory; the next one is written with it
                     problem = problem or error
@@ -458,7 +460,7 @@ class Recorder:
                 handle, self._handle = self._handle, c.c_void_p()
                 self._closed = True
             if handle:
-                _writing.pop(os.path.realpath(self.path), None)
+                _writing.pop(os.path.realpath(self._place), None)
                 library.call("record_close", handle, library.text(state))
 
     def _clear(self) -> None:
@@ -481,4 +483,4 @@ class Recorder:
         if handle and self._process == os.getpid():  # a forked one (of a DataLoader) has it from its parent
             library.lib.maxlogit_record_discard(handle)
             self._handle = c.c_void_p()
-            _writing.pop(os.path.realpath(self.path), None)
+            _writing.pop(os.path.realpath(self._place), None)

@@ -34,15 +34,17 @@ static const struct command_option options[] = {
   NO_OPTION,
 };
 
-/* The files of the run beside the file that replaces the first one. */
-static int take_place(const char *again, const char *path, const struct lock *lock, struct error *e)
+/* Write the new file over the first one, and remove the files of the rerun. */
+static int take_place(const char *again, const char *path, struct lock *lock, struct error *e)
 {
   char journal[4096];
+  struct error ignored = {0};
   run_sibling(journal, path, ".journal");
-  int status = checkpoint_remove_folder(again, e);
-  if (!status) status = file_publish(again, path, lock, e);
+  if (notes_carry(path, again, path, lock, e)) return e->status;
+  checkpoint_remove_folder(again, &ignored);
+  file_remove(again);
   file_remove(journal); /* of the first, which was not over; it does not count any more */
-  return status;
+  return STATUS_OK;
 }
 
 static int rerun(void *request, struct error *e)
@@ -73,6 +75,7 @@ static int rerun(void *request, struct error *e)
   *e = (struct error){0}; /* a folder without write permission needs no lock: no run is written there */
   char *text = NULL;
   if (lock && file_read_held(path, &text, NULL, lock, e)) status = e->status; /* for its rights */
+  if (lock) lock_keep_private(lock);
   memory_free(text);
   if (!status)
     status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
@@ -86,8 +89,8 @@ static int rerun(void *request, struct error *e)
     memory_free(word);
   } else if (!status && has_files)
     status = rerun_compare(path, again, &series, e);
-  if (!status && has_files) status = notes_carry(path, again, e);
-  if (!status && has_files && !a->output) status = take_place(again, path, lock, e);
+  if (!status && has_files)
+    status = a->output ? notes_carry(path, again, again, NULL, e) : take_place(again, path, lock, e);
   char since[64] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
   if (!status && !a->quiet)

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 enum { MEASURES = 3 };
+enum { MOST_LAYERS = 4096 };
 static const char *const measures[MEASURES] = {"attn/bound", "head_qk/spectral_norm", "head_qk/svd_entropy"};
 
 /* The last row of a series, a line a head: head, layer, value. */
@@ -20,6 +21,9 @@ static int put_measure(FILE *f, const struct run_file *file, const char *name, s
     *layers = (double)s.layers, *heads = (double)s.heads;
   else if (*layers != (double)s.layers || *heads != (double)s.heads)
     status = error_set(error, STATUS_FAIL, "%s and %s have other heads", measures[0], name);
+  if (s.layers > MOST_LAYERS)
+    status = error_set(error, STATUS_USAGE, "%ld layers are too many for a map: %d at most", (long)s.layers,
+                       MOST_LAYERS);
   if (!s.rows) status = error_set(error, STATUS_USAGE, "%s has no row", name);
   for (long i = 0; i < s.width && !status; i++) {
     double value = s.value[(s.rows - 1) * s.width + i];

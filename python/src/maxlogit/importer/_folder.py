@@ -3,10 +3,12 @@ may write to a folder above it, so nothing is removed or renamed by that path.""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
 import signal
+import stat
 from typing import Optional
 
 from maxlogit._library import MaxlogitError, UsageError
@@ -20,6 +22,34 @@ def _is_there(name: str, folder: int) -> bool:
         return True
     except FileNotFoundError:
         return False
+
+
+def _owned(file: int, owner: int, group: int) -> bool:
+    """Whether the file has this owner or group, or could be given it; -1: as it is."""
+    now = os.fstat(file)
+    if owner in (-1, now.st_uid) and group in (-1, now.st_gid):
+        return True
+    try:
+        os.fchown(file, owner, group)
+        return True
+    except OSError:
+        return False
+
+
+def _copy_attributes(name: str, folder: int, expected: os.stat_result, to: int) -> None:
+    try:
+        old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return
+    try:
+        if os.path.samestat(os.fstat(old), expected):
+            for attribute in os.listxattr(old):
+                with contextlib.suppress(OSError):  # this user or file system may not set it
+                    os.setxattr(to, attribute, os.getxattr(old, attribute))
+    except OSError:  # a file system without attributes
+        pass
+    finally:
+        os.close(old)
 
 
 class Folder:
@@ -59,6 +89,27 @@ class Folder:
         self._beside = name, os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._open[-1])
         return name
 
+    def _keep_attributes(self, name: str, as_name: str) -> None:
+        """The new file gets mode, owner and extended attributes of the file that it replaces, as file_write in C does. If
+        owner or group cannot be kept, the new file loses their rights."""
+        assert self._beside
+        old = os.stat(as_name, dir_fd=self._open[-1], follow_symlinks=False)
+        if not stat.S_ISREG(old.st_mode):
+            return
+        new = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._beside[1])
+        try:
+            mode = stat.S_IMODE(old.st_mode)
+            same_group, same_owner = _owned(new, -1, old.st_gid), _owned(new, old.st_uid, -1)
+            if not same_group:
+                mode &= ~0o2070
+            if not same_owner:
+                mode &= ~0o4002
+            if same_group and same_owner and hasattr(os, "listxattr"):
+                _copy_attributes(as_name, self._open[-1], old, new)
+            os.fchmod(new, mode)
+        finally:
+            os.close(new)
+
     def publish(self, name: str, as_name: str, overwrite: bool) -> None:
         """A file of the private folder takes its place, or that of another file; the caller holds its lock."""
         assert self._beside
@@ -68,6 +119,7 @@ class Folder:
         # noted first: an interrupt may come after any line
         self._done.append((as_name, (found.st_dev, found.st_ino), before))
         if before:
+            self._keep_attributes(name, as_name)
             try:
                 os.link(as_name, before, src_dir_fd=here, dst_dir_fd=beside, follow_symlinks=False)
             except OSError:  # a file system without links: for a moment there is no file of that name

@@ -129,6 +129,11 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
         return False
     if separator == b" ":
         chunk = re.sub(rb" *\n *", b"\n", re.sub(rb"[ \t]+", b" ", chunk)).strip(b" ")
+    blanks = b" " if separator == b"\t" else b" \t"
+    if separator != b" " and len(chunk.translate(None, blanks)) < len(chunk):
+        chunk = re.sub(rb"[%b]*([%b\n])[%b]*" % (blanks, separator, blanks), rb"\1", chunk).strip(blanks)
+        if len(chunk.translate(None, blanks)) < len(chunk):
+            return False  # blanks inside of a cell
     while b"\n\n" in chunk:
         chunk = chunk.replace(b"\n\n", b"\n")
     chunk = chunk.lstrip(b"\n")
