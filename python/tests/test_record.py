@@ -518,7 +518,7 @@ class Recording(InFolder):
             recorder.log(13, lr=0.2)
         run = maxlogit.open(self.path)
         self.assertEqual((list(run["val_loss"].steps), list(run["lr"].steps)), ([10], [11, 12, 13]))
-        np.testing.assert_array_equal(run["loss"].values, [np.nan] * 3)
+        self.assertNotIn("loss", run)
         np.testing.assert_array_equal(run["q"].values, [np.nan, 1, np.nan])
 
     def test_of_two_new_recordings_of_one_name_one_is_refused(self):
@@ -587,6 +587,67 @@ class Recording(InFolder):
                 for file in self.folder.glob("run.*5"), self.folder.glob("run.journal"):
                     self.assertEqual([one.stat().st_mode & 0o77 for one in file], [0])
             self.assertEqual((mask(), self.path.stat().st_mode & 0o777), (before, 0o600))
+
+    def test_a_link_stays(self):
+        real, link = self.folder / "real", self.folder / "link.h5"
+        real.mkdir()
+        program = """if 1:
+            import maxlogit, os, sys
+            recorder = maxlogit.Recorder(sys.argv[1])
+            for step in range(9):
+                recorder.log(step, loss=1.0)
+            os._exit(0)
+        """
+        subprocess.run([sys.executable, "-c", program, real / "run.h5"], check=True)
+        link.symlink_to("real/run.h5")
+        with maxlogit.Recorder(link) as recorder:
+            self.assertEqual(recorder.last_step, 8)
+            recorder.log(9, loss=2.0)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(len(maxlogit.open(real / "run.h5")["loss"]), 10)
+        self.assertEqual(sorted(one.name for one in real.iterdir()), ["run.h5"])
+
+    def test_a_close_that_failed_is_tried_again(self):
+        for whole in (False, True):
+            recorder = maxlogit.Recorder(self.folder / f"{whole}.h5", whole=whole)
+            recorder.log(0, loss=1.0)
+            with self.assertRaisesRegex(maxlogit.UsageError, "is not a state"):
+                recorder.close("gone")
+            (self.folder / f"{whole}.lock").rename(self.folder / "moved")
+            with self.assertRaisesRegex(maxlogit.MaxlogitError, "another process has taken this run over"):
+                recorder.close()
+            (self.folder / "moved").rename(self.folder / f"{whole}.lock")
+            recorder.close()
+            recorder.close()
+            self.assertEqual(list(maxlogit.open(self.folder / f"{whole}.h5")["loss"]), [1.0])
+
+    def test_files_of_other_programs_are_not_replaced(self):
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("no h5py here")
+        with h5py.File(self.path, "w") as file:
+            file["images"] = [1, 2, 3]
+        with self.assertRaisesRegex(maxlogit.UsageError, "exists, and is not a run file"):
+            maxlogit.Recorder(self.path, mode="replace")
+
+    def test_rows_of_all_kinds_of_a_step_stay(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(15, loss=3.0)
+            recorder.log(16, val_loss=0.5)
+            recorder.log(16, loss=2.0)
+            recorder.log(16, lr=0.1)
+            recorder.log_rows({"q": ([17, 18], [1.0, 2.0])})
+            recorder.log(18, val_loss=0.25)
+            recorder.log(18, q=3.0)
+            recorder.log(19, val_loss=0.125)
+            with self.assertRaisesRegex(maxlogit.UsageError, "a row of step 18 after one of step 19"):
+                recorder.log(18, loss=1.0)
+        run = maxlogit.open(self.path)
+        self.assertEqual((list(run["val_loss"].steps), list(run["val_loss"])), ([16, 18, 19], [0.5, 0.25, 0.125]))
+        np.testing.assert_array_equal(run["loss"].values, [3, 2, np.nan, np.nan])
+        np.testing.assert_array_equal(run["lr"].values, [np.nan, 0.1, np.nan, np.nan])
+        np.testing.assert_array_equal(run["q"].values, [np.nan, np.nan, 1, 3])
 
     def test_a_path_is_wanted(self):
         with self.assertRaisesRegex(maxlogit.UsageError, "the path of the run file is empty"):

@@ -746,6 +746,13 @@ int runs_page_file(struct runs_page *p, const char *name, const char *runs, cons
   return STATUS_OK;
 }
 
+static int is_name(void *wanted, const char *name) { return !strcmp(wanted, name); }
+
+int runs_page_has(struct runs_page *p, const char *name)
+{
+  return runs_page_names(p, is_name, (void *)(uintptr_t)name);
+}
+
 int runs_page_names(struct runs_page *p, int (*each)(void *, const char *name), void *context)
 {
   char name[64];

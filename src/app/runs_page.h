@@ -31,6 +31,7 @@ void runs_page_all(struct runs_page *);
 int runs_page_may_replace(const char *folder, struct error *);
 /* All names, one after the other. */
 int runs_page_names(struct runs_page *, int (*each)(void *, const char *name), void *);
+int runs_page_has(struct runs_page *, const char *name); /* is it one of them? */
 int runs_page_runs(const struct runs_page *);
 int runs_page_damage(const struct runs_page *); /* runset's */
 #endif

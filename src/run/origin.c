@@ -36,6 +36,7 @@ int origin_read(const char *path, struct config **c, struct origin *o, struct er
   *o = (struct origin){0};
   run_contents(r, &o->data_content, &o->start_content);
   o->is_over = !strcmp(run_state(r), "diverged");
+  o->has_ended = strcmp(run_state(r), "running") != 0;
   o->last_step = run_last_step(r);
   snprintf(o->id, sizeof o->id, "%s", run_id(r));
   if (config_of_run(r, *c, e)) {

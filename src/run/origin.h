@@ -7,7 +7,8 @@
 struct origin {
   char id[16];
   uint64_t data_content, start_content;
-  int is_over; /* the run diverged */
+  int is_over;   /* the run diverged */
+  int has_ended; /* it was not killed */
   long last_step;
   int has_state; /* there is a checkpoint: the origin of the initial weights is irrelevant */
 };

@@ -10,14 +10,20 @@
 #include "run/dist.h"
 
 /* Read the newest checkpoint. If the run was killed before its first checkpoint, it begins at the start. */
-static int read_state(const char *path, long last_step, struct checkpoint *c, struct error *e)
+static int read_state(const char *path, const struct origin *origin, struct checkpoint *c, struct error *e)
 {
+  const long last_step = origin->last_step;
   int status = checkpoint_latest(path, c, e);
   if (status == STATUS_USAGE) {
+    *e = (struct error){0};
+    if (last_step > 0 && origin->has_ended)
+      return error_set(e, STATUS_USAGE,
+                       "%s: no checkpoint of its %ld step%s is here, so no step can follow; `maxlogit rerun` "
+                       "repeats it",
+                       path, last_step, text_s(last_step));
     if (last_step > 0)
       warning("%s: no checkpoint is left of its %ld step%s; it begins anew from step 0", path, last_step,
               text_s(last_step));
-    *e = (struct error){0};
     *c = (struct checkpoint){0};
     return STATUS_OK;
   }
@@ -110,7 +116,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   const int has_end = is_for_end(c, origin.last_step); /* by the intervals that it had */
   int status = origin_check(path, c, &origin, e);
   if (!status) status = trainer_change_config(c, changes, count, &t->ranks.context, e);
-  if (!status) status = read_state(path, origin.last_step, &state, e);
+  if (!status) status = read_state(path, &origin, &state, e);
   t->record.is_for_end = has_end && state.step == origin.last_step;
   if (!status) status = origin_owns(path, origin.id, &state, e);
   return begin_at(out, t, &origin, &state, 0, status, e);

@@ -599,30 +599,31 @@ static void examine(int fd, void *reply)
   munmap(h.text, (size_t)info.st_size);
 }
 
-/* Files that have been examined, with their texts, because most files are loaded several times. The seed is random,
-   because an attacker can make two files with the same seal. */
+/* Files that have been examined, with their texts or the reason why they are refused, because most files are loaded
+   several times. The seed is random, because an attacker can make two files with the same seal. */
 static struct {
   struct examined {
     XXH128_hash_t digest;
+    int status;
     char *texts;
     size_t size;
   } * file;
   size_t count, room, bytes; /* bytes: of all texts */
   uint64_t seed;
-} good;
+} known;
 
 enum { MOST_KEPT = 64 << 20 /* bytes of texts */ };
 
 static XXH128_hash_t digest_of(const char *bytes, size_t size)
 {
-  if (!good.seed && platform_random(&good.seed, sizeof good.seed)) good.seed = 0;
-  return XXH3_128bits_withSeed(bytes, size, good.seed);
+  if (!known.seed && platform_random(&known.seed, sizeof known.seed)) known.seed = 0;
+  return XXH3_128bits_withSeed(bytes, size, known.seed);
 }
 
-static const struct examined *find_good(XXH128_hash_t digest)
+static const struct examined *find_known(XXH128_hash_t digest)
 {
-  for (size_t i = 0; i < good.count; i++)
-    if (XXH128_isEqual(good.file[i].digest, digest)) return &good.file[i];
+  for (size_t i = 0; i < known.count; i++)
+    if (XXH128_isEqual(known.file[i].digest, digest)) return &known.file[i];
   return NULL;
 }
 
@@ -632,18 +633,18 @@ static char *copy_of(const char *bytes, size_t size)
   return size ? memcpy(copy, bytes, size) : copy;
 }
 
-static void remember(XXH128_hash_t digest, const struct h5_texts *t, const char *texts)
+static void remember(XXH128_hash_t digest, int status, const char *texts, size_t size)
 {
-  if (good.bytes > MOST_KEPT) {
-    for (size_t i = 0; i < good.count; i++) memory_free(good.file[i].texts);
-    good.count = good.bytes = 0;
+  if (known.bytes > MOST_KEPT) {
+    for (size_t i = 0; i < known.count; i++) memory_free(known.file[i].texts);
+    known.count = known.bytes = 0;
   }
-  if (good.count == good.room) {
-    good.file = memory_grow(good.file, good.room, 2 * good.room + 16, sizeof *good.file);
-    good.room = 2 * good.room + 16;
+  if (known.count == known.room) {
+    known.file = memory_grow(known.file, known.room, 2 * known.room + 16, sizeof *known.file);
+    known.room = 2 * known.room + 16;
   }
-  good.file[good.count++] = (struct examined){digest, copy_of(texts, t->size), t->size};
-  good.bytes += t->size;
+  known.file[known.count++] = (struct examined){digest, status, copy_of(texts, size), size};
+  known.bytes += size;
 }
 
 /* The bytes behind the first `from` of the worker's file. */
@@ -676,9 +677,11 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   static struct worker worker = {.work = examine};
   struct error found = {0};
   XXH128_hash_t digest = digest_of(bytes, size);
-  const struct examined *known = find_good(digest);
-  if (known) {
-    h5_texts_take(texts, copy_of(known->texts, known->size), known->size);
+  const struct examined *before = find_known(digest);
+  if (before && before->status)
+    return error_set(e, before->status, "%s cannot be read: %s", path, before->texts);
+  if (before) {
+    h5_texts_take(texts, copy_of(before->texts, before->size), before->size);
     return STATUS_OK;
   }
   int fd = platform_memory_file(); /* a copy, because the file may change in the meantime */
@@ -698,9 +701,11 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   close(fd);
   if (examined < 0) return cannot_check(path, "no process for it", reason, e);
   if (!examined) error_set(&found, STATUS_FAIL, "the HDF5 library crashes, or does not end, on it");
-  if (found.status) return error_set(e, found.status, "%s cannot be read: %s", path, found.text);
-  remember(digest, texts, texts->bytes);
-  return STATUS_OK;
+  if (found.status)
+    remember(digest, found.status, found.text, strlen(found.text));
+  else
+    remember(digest, STATUS_OK, texts->bytes, texts->size);
+  return found.status ? error_set(e, found.status, "%s cannot be read: %s", path, found.text) : STATUS_OK;
 }
 
 static int load(struct h5 **out, const char *path, const char *advice, int changing, struct lock *lock,

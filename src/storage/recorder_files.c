@@ -104,12 +104,25 @@ int recorder_begin(struct recorder **out, const char *path, const struct config 
   return STATUS_OK;
 }
 
+/* Also a damaged one, so the seal is not asked for. */
+static int is_run_file(const char *path)
+{
+  char *text = NULL;
+  size_t length;
+  struct error ignored = {0};
+  if (!h5_is_file(path)) return 0;
+  const int found =
+    !file_read(path, &text, &length, &ignored) && memmem(text, length, RUN_FORMAT, strlen(RUN_FORMAT));
+  memory_free(text);
+  return found;
+}
+
 /* May a run be written under this name? Only run files are replaced, never for example a configuration or a device. */
 static int check_name(const char *path, int overwrite, struct error *e)
 {
   struct stat info;
   if (stat(path, &info)) return STATUS_OK;
-  if (!(S_ISREG(info.st_mode) && !info.st_size) && !h5_is_file(path))
+  if (!(S_ISREG(info.st_mode) && !info.st_size) && !is_run_file(path))
     return error_set(e, STATUS_USAGE, "record.path: %s exists, and is not a run file", path);
   if (overwrite) return STATUS_OK;
   if (!info.st_size)

@@ -299,6 +299,8 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
   if (!status && !*path) status = error_set(&e, STATUS_USAGE, "the path of the run file is empty");
   if (!status && strlen(path) > 4000) status = error_set(&e, STATUS_USAGE, "%.60s...: path too long", path);
   if (status) return error_export(error, status, &e);
+  char resolved[4096];
+  path = file_resolve(path, resolved); /* a link stays, and its target's journal and lock are the run's */
   struct maxlogit_recorder *m = memory_new(1, sizeof *m);
   m->whole = o->whole;
   m->opened = m->row_at = clock_seconds();
@@ -349,7 +351,7 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
   status = known ? write_file(m, state, 1, &e)
                  : error_set(&e, STATUS_USAGE, "'%.40s' is not a state: finished, stopped, diverged", state);
   if (!status && m->whole) status = recorder_clear(m->r, &e);
-  maxlogit_record_discard(m);
+  if (!status) maxlogit_record_discard(m);
   return error_export(error, status, &e);
 }
 

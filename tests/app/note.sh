@@ -130,4 +130,22 @@ if command -v flock > /dev/null && flock -n 9; then
   cmp -s "$run" "$dir/before.h5" || fail "a run that is being written has got a note"
 fi
 exec 9>&-
+# the parameters of a run that has replaced another do not replace it when they are run again
+small_run again record.overwrite=1
+"$program" show --parameters "$dir/again.h5" > "$dir/again.conf"
+grep -q '^record.path = ' "$dir/again.conf" && ! grep -q overwrite "$dir/again.conf" || fail "parameters: $(cat "$dir/again.conf")"
+"$program" run -q "$dir/again.conf" 2> "$dir/err"; test $? -eq 2 || fail "a run was replaced: $(cat "$dir/err")"
+
+# without its checkpoints a run that has ended keeps its rows
+cp "$dir/again.h5" "$dir/alone.h5"
+"$program" resume -q "$dir/alone.h5" train.steps=99 2> "$dir/err"; test $? -eq 2 || fail "resume without checkpoints: $(cat "$dir/err")"
+grep -q 'so no step can follow' "$dir/err" && cmp -s "$dir/again.h5" "$dir/alone.h5" || fail "resume without checkpoints: $(cat "$dir/err")"
+
+# a page keeps no series of the runs that it had before
+"$program" report "$dir/again.h5" -o "$dir/page" > /dev/null 2>&1 || fail "report"
+printf 'step,x\n0,1\n' > "$dir/few.csv"; touch "$dir/page/data/mine.js"
+if "$program" import "$dir/few.csv" -o "$dir/few.h5" > /dev/null 2>&1; then
+  "$program" report --bare "$dir/few.h5" -o "$dir/page" > /dev/null 2>&1 || fail "report of few series"
+  test "$(ls "$dir/page/data")" = "$(printf '0.max.js\nevents.js\nindex.js\nmine.js')" || fail "left in the page: $(ls "$dir/page/data")"
+fi
 finish

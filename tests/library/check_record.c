@@ -520,6 +520,7 @@ START_TEST(what_cannot_be_is_said)
   note[16384] = 0;
   OK(maxlogit_record_note(r, note, &e));
   REFUSED(maxlogit_record_close(r, "done", &e), "finished, stopped, diverged");
+  maxlogit_record_discard(r);
   OK(open_as(&r, path, MAXLOGIT_RESUME));
   ck_assert_int_eq(maxlogit_record_last_step(r), 3);
   OK(maxlogit_record_close(r, "diverged", NULL));

@@ -154,6 +154,7 @@ class Recorder:
         self._summary: dict[str, str] = {}
         self._warned: set[int] = set()
         self._next_rank_step = 0
+        self._last_logged = -1  # the step of the last row of any kind
         self._is_first = not rank
         if mode not in (*_MODES, "auto"):
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
@@ -296,7 +297,7 @@ class Recorder:
         step = operator.index(steps[0])
         if not 0 <= step < 1 << 53:
             raise library.UsageError(f"step {step}: steps count from 0, and are below 2^53")
-        before_it = self.last_step
+        before_it = max(self.last_step, self._last_logged)
         again = self._logs and step == before_it
         if self._logs and step < before_it:
             raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
@@ -331,13 +332,13 @@ class Recorder:
                 try:
                     library.call(name, self._handle, *arguments)
                 except library.UsageError:
-                    self._row = before
                     raise
                 except library.MaxlogitError as error:  # the row stays in memory; the next one is written with it
                     problem = problem or error
             row, self._row, self._logs, self._behind = self._row, {}, True, problem is not None
             self._last_events = [event for event in self._last_events if event[0] >= step]
             self._last_row = row if step > before_it else {**self._last_row, **row}
+            self._last_logged = step
             if problem:
                 raise problem
             for receiver in self._forward:
@@ -356,8 +357,9 @@ class Recorder:
                 raise library.UsageError(f"{name}: steps are whole numbers")
             steps = whole
             values = _number_of(name, values)
-            if len(steps) and self._logs and steps.ndim == 1 and steps[0] <= self.last_step:
-                raise library.UsageError(f"{name}: a row of step {steps[0]} after one of step {self.last_step}: steps grow")
+            if len(steps) and self._logs and steps.ndim == 1 and steps[0] <= max(self.last_step, self._last_logged):
+                last = max(self.last_step, self._last_logged)
+                raise library.UsageError(f"{name}: a row of step {steps[0]} after one of step {last}: steps grow")
             if steps.ndim != 1 or values.shape[:1] != steps.shape or not (np.diff(steps, prepend=-1) > 0).all():
                 raise library.UsageError(f"{name}: values {values.shape} at steps {steps.shape}: one row per step, growing")
             if name not in self._series:
@@ -373,6 +375,7 @@ class Recorder:
                 ends = zip(rows, kept)
                 self._last_row = {name: np.array(v[-1]) for name, (_, at, v) in ends if len(at) and at[-1] == last}
                 self._last_events = []
+                self._last_logged = int(last)
         self._logs = True
 
     def _go_back(self, step: int) -> None:
@@ -448,20 +451,17 @@ class Recorder:
 
     def close(self, state: str = "finished") -> None:
         """The last of it: ``finished``, ``stopped`` or ``diverged``. A second close does nothing, nor does one in a
-        forked process."""
+        forked process. After a failure, of a full disk for example, it can be called again."""
         if self._process != os.getpid():
             self._handle, self._closed = c.c_void_p(), True
             return
         with self._lock:
-            try:
-                if not self._closed:
-                    self._writes()
-            finally:
-                handle, self._handle = self._handle, c.c_void_p()
-                self._closed = True
-            if handle:
+            if self._closed:
+                return
+            if self._writes():
+                library.call("record_close", self._handle, library.text(state))
                 _writing.pop(os.path.realpath(self._place), None)
-                library.call("record_close", handle, library.text(state))
+            self._handle, self._closed = c.c_void_p(), True
 
     def _clear(self) -> None:
         """Removes the checkpoints and the journal of the run that was here before."""

@@ -1,5 +1,8 @@
 /* report.c - the page of a set of runs, in a folder */
+#include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
@@ -7,6 +10,7 @@
 #include "app/selection.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 struct options {
   struct selected_runs chosen;
@@ -45,6 +49,32 @@ static int write_file(void *context, const char *name)
   return status;
 }
 
+/* Is it the file of a series, which a page of more runs has left? */
+static int is_left(const char *name, struct runs_page *page)
+{
+  char *end, full[64];
+  strtol(name, &end, 10);
+  if (end == name || *end != '.' || !text_ends_with(name, ".js")) return 0;
+  snprintf(full, sizeof full, "data/%.50s", name);
+  return !runs_page_has(page, full);
+}
+
+/* Files of series that the page does not have any more: with --bare they would be published, too. */
+static int remove_left(const struct report_writing *w)
+{
+  char folder[4200];
+  snprintf(folder, sizeof folder, "%s/data", w->folder);
+  int fd = folder_open(folder, FOLDER_REAL, w->error), again = fd < 0 ? -1 : dup(fd), status = STATUS_OK;
+  DIR *d = again < 0 ? NULL : fdopendir(again);
+  if (!d) status = error_set(w->error, STATUS_FAIL, "cannot read %s: %s", folder, strerror(errno));
+  for (struct dirent *entry; d && !status && (entry = readdir(d));)
+    if (is_left(entry->d_name, w->page) && file_remove_in(fd, entry->d_name))
+      status = error_set(w->error, STATUS_FAIL, "cannot remove %s/%s", folder, entry->d_name);
+  if (d) closedir(d);
+  if (fd >= 0) close(fd);
+  return status;
+}
+
 static int report(void *request, struct error *e)
 {
   struct options *r = request;
@@ -55,6 +85,7 @@ static int report(void *request, struct error *e)
   if (!status) status = runs_page_look(page, e);
   if (!status) runs_page_all(page);
   if (!status) status = runs_page_names(page, write_file, &w);
+  if (!status) status = remove_left(&w);
   if (!status) {
     struct buffer index = {0};
     buffer_add(&index, "%s/index.html", r->output);

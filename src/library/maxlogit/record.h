@@ -130,8 +130,8 @@ MAXLOGIT_API int maxlogit_record_note(struct maxlogit_recorder *recorder, const 
 /* Write the file now. `row` does so by itself every now and then. */
 MAXLOGIT_API int maxlogit_record_snapshot(struct maxlogit_recorder *recorder, struct maxlogit_error *error);
 
-/* Write the file for the last time, in the state "finished", "stopped" or "diverged", and free the handle in
-   every case; what could not be written is in the journal, and the next MAXLOGIT_RESUME has it. */
+/* Write the file for the last time, in the state "finished", "stopped" or "diverged", and free the handle. After a
+   failure the handle has all rows: close it again, for example when there is room on the disk, or discard it. */
 MAXLOGIT_API int maxlogit_record_close(struct maxlogit_recorder *recorder, const char *state,
                                        struct maxlogit_error *error);
 
