@@ -746,11 +746,16 @@ int runs_page_file(struct runs_page *p, const char *name, const char *runs, cons
   return STATUS_OK;
 }
 
-static int is_name(void *wanted, const char *name) { return !strcmp(wanted, name); }
-
-int runs_page_has(struct runs_page *p, const char *name)
+int runs_page_lacks(const struct runs_page *p, const char *name)
 {
-  return runs_page_names(p, is_name, (void *)(uintptr_t)name);
+  char *end, full[64];
+  const long series = strtol(name, &end, 10);
+  for (enum part part = 0; part < PARTS; part++) {
+    snprintf(full, sizeof full, "%ld.%s.js", series, part_names[part]);
+    if (!strcmp(full, name))
+      return series >= p->names || (series >= 0 && part && p->series[series].width == 1);
+  }
+  return 0;
 }
 
 int runs_page_names(struct runs_page *p, int (*each)(void *, const char *name), void *context)

@@ -31,7 +31,8 @@ void runs_page_all(struct runs_page *);
 int runs_page_may_replace(const char *folder, struct error *);
 /* All names, one after the other. */
 int runs_page_names(struct runs_page *, int (*each)(void *, const char *name), void *);
-int runs_page_has(struct runs_page *, const char *name); /* is it one of them? */
+/* Is it, in the folder data, the name of a series that the page does not have? */
+int runs_page_lacks(const struct runs_page *, const char *name);
 int runs_page_runs(const struct runs_page *);
 int runs_page_damage(const struct runs_page *); /* runset's */
 #endif

@@ -1,6 +1,6 @@
 /* h5_texts.h - texts of attributes, as the checking process has read them
    A text of variable length lies in a heap of the file, at a place that the file states. HDF5 1.10 does not compare
-   that place with the size of the heap. So such texts are read in a process that may crash, and never again elsewhere. */
+   that place with the size of the heap. So such texts are read in a process that may crash, and nowhere else. */
 #ifndef MAXLOGIT_STORAGE_H5_TEXTS_H
 #define MAXLOGIT_STORAGE_H5_TEXTS_H
 #include <stddef.h>

@@ -177,8 +177,7 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
   struct recorder *r;
   int status = recorder_claim(&r, path, overwrite, config, facts, e);
   if (status) return status;
-  if (!overwrite) status = recorder_refuse_rest(path, "a new file takes another name", e);
-  if (!status) status = recorder_clear(r, e);
+  status = recorder_clear(r, e);
   if (!status && config) status = recorder_open_journal(r, e);
   if (status)
     recorder_free(r);

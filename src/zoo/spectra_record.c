@@ -167,7 +167,8 @@ int checkpoint_spectra_record(const struct checkpoint_spectra *s, const char *pa
                             .loss_floor = NAN,
                             .data_content = hash};
   struct spectra_writing w = {.spectra = s};
-  int status = recorder_create(&w.recorder, path, 0, NULL, &facts, e);
+  int status = recorder_refuse_rest(path, "--output takes another name", e);
+  if (!status) status = recorder_create(&w.recorder, path, 0, NULL, &facts, e);
   if (!status) {
     w.values = memory_new(widest + 1, sizeof *w.values);
     put_parameters(w.recorder, s, family, source);

@@ -141,11 +141,12 @@ cp "$dir/again.h5" "$dir/alone.h5"
 "$program" resume -q "$dir/alone.h5" train.steps=99 2> "$dir/err"; test $? -eq 2 || fail "resume without checkpoints: $(cat "$dir/err")"
 grep -q 'so no step can follow' "$dir/err" && cmp -s "$dir/again.h5" "$dir/alone.h5" || fail "resume without checkpoints: $(cat "$dir/err")"
 
-# a page keeps no series of the runs that it had before
-"$program" report "$dir/again.h5" -o "$dir/page" > /dev/null 2>&1 || fail "report"
-printf 'step,x\n0,1\n' > "$dir/few.csv"; touch "$dir/page/data/mine.js"
+# a page removes nothing where no page was, and keeps no series of the runs that it had before
+mkdir -p "$dir/page/data"; touch "$dir/page/data/900.max.js"
+"$program" report "$dir/again.h5" -o "$dir/page" > /dev/null 2>&1 && test -e "$dir/page/data/900.max.js" || fail "report"
+printf 'step,x\n0,1\n' > "$dir/few.csv"; for name in mine 2023.sales -7.max 01.max 7.most; do touch "$dir/page/data/$name.js"; done
 if "$program" import "$dir/few.csv" -o "$dir/few.h5" > /dev/null 2>&1; then
   "$program" report --bare "$dir/few.h5" -o "$dir/page" > /dev/null 2>&1 || fail "report of few series"
-  test "$(ls "$dir/page/data")" = "$(printf '0.max.js\nevents.js\nindex.js\nmine.js')" || fail "left in the page: $(ls "$dir/page/data")"
+  test "$(LC_ALL=C ls "$dir/page/data")" = "$(printf '%s.js\n' -7.max 0.max 01.max 2023.sales 7.most events index mine | LC_ALL=C sort)" || fail "left in the page: $(ls "$dir/page/data")"
 fi
 finish

@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "app/command.h"
@@ -49,17 +48,7 @@ static int write_file(void *context, const char *name)
   return status;
 }
 
-/* Is it the file of a series, which a page of more runs has left? */
-static int is_left(const char *name, struct runs_page *page)
-{
-  char *end, full[64];
-  strtol(name, &end, 10);
-  if (end == name || *end != '.' || !text_ends_with(name, ".js")) return 0;
-  snprintf(full, sizeof full, "data/%.50s", name);
-  return !runs_page_has(page, full);
-}
-
-/* Files of series that the page does not have any more: with --bare they would be published, too. */
+/* Remove files of series that only the page before had: with --bare they would be published, too. */
 static int remove_left(const struct report_writing *w)
 {
   char folder[4200];
@@ -68,7 +57,7 @@ static int remove_left(const struct report_writing *w)
   DIR *d = again < 0 ? NULL : fdopendir(again);
   if (!d) status = error_set(w->error, STATUS_FAIL, "cannot read %s: %s", folder, strerror(errno));
   for (struct dirent *entry; d && !status && (entry = readdir(d));)
-    if (is_left(entry->d_name, w->page) && file_remove_in(fd, entry->d_name))
+    if (runs_page_lacks(w->page, entry->d_name) && file_remove_in(fd, entry->d_name))
       status = error_set(w->error, STATUS_FAIL, "cannot remove %s/%s", folder, entry->d_name);
   if (d) closedir(d);
   if (fd >= 0) close(fd);
@@ -81,16 +70,16 @@ static int report(void *request, struct error *e)
   struct runs_page *page =
     runs_page_new(selected_runs_open(&r->chosen), r->bare ? RUNS_PAGE_BARE : RUNS_PAGE_WHOLE);
   struct report_writing w = {page, r->output, e};
+  char index_path[4200];
+  snprintf(index_path, sizeof index_path, "%s/index.html", r->output);
+  const int is_page = !access(index_path, F_OK); /* of runs, or may_replace refuses */
   int status = runs_page_may_replace(r->output, e);
   if (!status) status = runs_page_look(page, e);
   if (!status) runs_page_all(page);
   if (!status) status = runs_page_names(page, write_file, &w);
-  if (!status) status = remove_left(&w);
+  if (!status && is_page) status = remove_left(&w);
   if (!status) {
-    struct buffer index = {0};
-    buffer_add(&index, "%s/index.html", r->output);
-    text_print_line(index.text);
-    memory_free(index.text);
+    text_print_line(index_path);
     status = runs_page_damage(page);
   }
   runs_page_free(page);
