@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "base/apart.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/platform.h"
@@ -600,11 +601,13 @@ static void examine(int fd, void *reply)
 }
 
 /* Files that have been examined, with their texts or the reason why they are refused, because most files are loaded
-   several times. The seed is random, because an attacker can make two files with the same seal. */
+   several times. A refused file is examined again after a while, since the machine may have been too busy. The seed is
+   random, because an attacker can make two files with the same seal. */
 static struct {
   struct examined {
     XXH128_hash_t digest;
     int status;
+    double refused; /* the time */
     char *texts;
     size_t size;
   } * file;
@@ -620,10 +623,20 @@ static XXH128_hash_t digest_of(const char *bytes, size_t size)
   return XXH3_128bits_withSeed(bytes, size, known.seed);
 }
 
+static void forget(struct examined *f)
+{
+  known.bytes -= f->size;
+  memory_free(f->texts);
+  *f = known.file[--known.count];
+}
+
 static const struct examined *find_known(XXH128_hash_t digest)
 {
-  for (size_t i = 0; i < known.count; i++)
-    if (XXH128_isEqual(known.file[i].digest, digest)) return &known.file[i];
+  static const double seconds_refused = 300;
+  struct examined *f = known.file, *end = f + known.count;
+  while (f < end && !XXH128_isEqual(f->digest, digest)) f++;
+  if (f < end && (!f->status || clock_seconds() < f->refused + seconds_refused)) return f;
+  if (f < end) forget(f);
   return NULL;
 }
 
@@ -635,15 +648,12 @@ static char *copy_of(const char *bytes, size_t size)
 
 static void remember(XXH128_hash_t digest, int status, const char *texts, size_t size)
 {
-  if (known.bytes > MOST_KEPT) {
-    for (size_t i = 0; i < known.count; i++) memory_free(known.file[i].texts);
-    known.count = known.bytes = 0;
-  }
+  while (known.bytes > MOST_KEPT) forget(&known.file[known.count - 1]);
   if (known.count == known.room) {
     known.file = memory_grow(known.file, known.room, 2 * known.room + 16, sizeof *known.file);
     known.room = 2 * known.room + 16;
   }
-  known.file[known.count++] = (struct examined){digest, status, copy_of(texts, size), size};
+  known.file[known.count++] = (struct examined){digest, status, clock_seconds(), copy_of(texts, size), size};
   known.bytes += size;
 }
 
