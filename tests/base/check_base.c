@@ -1,6 +1,7 @@
 /* check_base.c - the ground floor: random numbers, text, options, memory, files, locks */
 #include <check.h>
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -1844,6 +1845,36 @@ START_TEST(what_a_lock_guards)
 }
 END_TEST
 
+/* This function stands before the C library's: the first `held_locks` locks are held by another process. */
+static int held_locks, waiting_locks;
+int flock(int fd, int how)
+{
+  waiting_locks += !(how & (LOCK_NB | LOCK_UN));
+  if (!(how & LOCK_UN) && held_locks-- > 0) {
+    errno = EWOULDBLOCK;
+    return -1;
+  }
+  int (*next)(int, int);
+  void *found = dlsym(RTLD_NEXT, "flock");
+  memcpy(&next, &found, sizeof next);
+  return next(fd, how);
+}
+
+/* Whoever can read the folder can lock a temporary file as soon as it appears. The writer takes another one. */
+START_TEST(a_temporary_that_another_holds_is_given_up)
+{
+  struct error e = {0};
+  held_locks = 40;
+  waiting_locks = 0;
+  ck_assert_int_eq(file_write("file", "new text", 8, &e), STATUS_OK);
+  ck_assert_int_lt(held_locks, 0);
+  held_locks = 0;
+  ck_assert_int_eq(waiting_locks, 0);
+  expect("file", "new text");
+  ck_assert(!has_temporary("file"));
+}
+END_TEST
+
 /* A file that is read under a lock makes new files as private as it is, whatever lay there when the command began. */
 START_TEST(what_is_read_is_kept_private)
 {
@@ -1855,7 +1886,7 @@ START_TEST(what_is_read_is_kept_private)
   struct lock *lock = lock_take("run.point", &e);
   ck_assert_uint_eq(lock_mode(lock), 0666);
   ck_assert_int_eq(file_read_held("file", &text, NULL, lock, &e), STATUS_OK);
-  ck_assert_uint_eq(lock_mode(lock), 0640);
+  ck_assert_uint_eq(lock_mode(lock), 0660);
   ck_assert_uint_eq(umask(022), 022);
   lock_keep_private(lock);
   lock_release(lock, "run.point");
@@ -2336,6 +2367,7 @@ int main(void)
   tcase_add_test(files, what_a_holder_writes);
   tcase_add_test(files, what_a_lock_guards);
   tcase_add_test(files, what_is_read_is_kept_private);
+  tcase_add_test(files, a_temporary_that_another_holds_is_given_up);
   tcase_add_test(files, calls_that_fail);
   tcase_add_test(files, pipes_are_read_whole);
   tcase_add_test(files, replacement_is_whole);
