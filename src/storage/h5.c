@@ -16,8 +16,9 @@
 #include "base/memory.h"
 #include "base/platform.h"
 #include "base/text.h"
+#include "storage/h5_attributes.h"
 #include "storage/h5_gate.h"
-#include "storage/h5_texts.h"
+
 #include "storage/seal.h"
 
 /* The bytes of a file in memory. While a file is built they grow by realloc, as HDF5 requires, and a failure is
@@ -43,8 +44,8 @@ struct h5 {
   struct image image;
   char *text; /* reading: the file's content, which the image lends */
   size_t size;
-  struct h5_texts texts; /* of attributes */
-  char *head;            /* building: storage/seal.h */
+  struct h5_attributes attributes;
+  char *head; /* building: storage/seal.h */
   size_t head_size;
   struct use *use; /* building: the dimensions that scales are attached to */
   size_t uses, uses_room;
@@ -165,7 +166,7 @@ void h5_free(struct h5 *h)
   if (!h->outside) leave();
   if (!h->image.lent) free(h->image.bytes);
   memory_free(h->text);
-  h5_texts_free(&h->texts);
+  h5_attributes_free(&h->attributes);
   memory_free(h->head);
   memory_free(h->use);
   memory_free(h);
@@ -574,13 +575,13 @@ static hid_t open_image(struct h5 *h, size_t size, int changing)
   return file;
 }
 
-/* Runs in the worker; `reply` is a struct error. The texts are written behind the file. */
+/* Runs in the worker; `reply` is a struct error. The attributes are written behind the file. */
 static void examine(int fd, void *reply)
 {
   struct error *e = reply;
   struct stat info;
   struct h5 h = {.text = MAP_FAILED};
-  struct buffer texts = {0};
+  struct buffer list = {0};
   size_t sent = 0;
   if (!fstat(fd, &info)) h.text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
   if (h.text == MAP_FAILED) {
@@ -590,17 +591,17 @@ static void examine(int fd, void *reply)
   if ((h.file = open_image(&h, (size_t)info.st_size, 0)) < 0)
     error_set(e, STATUS_FAIL, "it is damaged, or not an HDF5 file");
   else {
-    h5_gate_objects(h.file, (size_t)info.st_size, &texts, e);
+    h5_gate_objects(h.file, h.text, (size_t)info.st_size, &list, e);
     if (H5Fclose(h.file) < 0) error_set(e, STATUS_FAIL, "it cannot be closed");
-    for (ssize_t n = 1; sent < texts.length && n > 0; sent += n > 0 ? (size_t)n : 0)
-      n = pwrite(fd, texts.text + sent, texts.length - sent, info.st_size + (off_t)sent);
-    if (sent < texts.length) error_set(e, STATUS_FAIL, "its texts cannot be kept: %s", strerror(errno));
-    memory_free(texts.text);
+    for (ssize_t n = 1; sent < list.length && n > 0; sent += n > 0 ? (size_t)n : 0)
+      n = pwrite(fd, list.text + sent, list.length - sent, info.st_size + (off_t)sent);
+    if (sent < list.length) error_set(e, STATUS_FAIL, "its attributes cannot be kept: %s", strerror(errno));
+    memory_free(list.text);
   }
   munmap(h.text, (size_t)info.st_size);
 }
 
-/* Files that have been examined, with their texts or the reason why they are refused, because most files are loaded
+/* Files that have been examined, with their attributes or the reason why they are refused, because most files are loaded
    several times. A refused file is examined again after a while, since the machine may have been too busy. The seed is
    random, because an attacker can make two files with the same seal. */
 static struct {
@@ -608,14 +609,14 @@ static struct {
     XXH128_hash_t digest;
     int status;
     double refused; /* the time */
-    char *texts;
+    char *list;     /* or the reason */
     size_t size;
   } * file;
-  size_t count, room, bytes; /* bytes: of all texts */
+  size_t count, room, bytes; /* bytes: of all lists */
   uint64_t seed;
 } known;
 
-enum { MOST_KEPT = 64 << 20 /* bytes of texts */ };
+enum { MOST_KEPT = 64 << 20 /* bytes of lists */ };
 
 static XXH128_hash_t digest_of(const char *bytes, size_t size)
 {
@@ -626,7 +627,7 @@ static XXH128_hash_t digest_of(const char *bytes, size_t size)
 static void forget(struct examined *f)
 {
   known.bytes -= f->size;
-  memory_free(f->texts);
+  memory_free(f->list);
   *f = known.file[--known.count];
 }
 
@@ -646,26 +647,26 @@ static char *copy_of(const char *bytes, size_t size)
   return size ? memcpy(copy, bytes, size) : copy;
 }
 
-static void remember(XXH128_hash_t digest, int status, const char *texts, size_t size)
+static void remember(XXH128_hash_t digest, int status, const char *list, size_t size)
 {
   while (known.bytes > MOST_KEPT) forget(&known.file[known.count - 1]);
   if (known.count == known.room) {
     known.file = memory_grow(known.file, known.room, 2 * known.room + 16, sizeof *known.file);
     known.room = 2 * known.room + 16;
   }
-  known.file[known.count++] = (struct examined){digest, status, clock_seconds(), copy_of(texts, size), size};
+  known.file[known.count++] = (struct examined){digest, status, clock_seconds(), copy_of(list, size), size};
   known.bytes += size;
 }
 
 /* The bytes behind the first `from` of the worker's file. */
-static int read_texts(int fd, size_t from, struct h5_texts *t)
+static int read_list(int fd, size_t from, struct h5_attributes *a)
 {
   struct stat info;
   size_t size = fstat(fd, &info) || (size_t)info.st_size < from ? 0 : (size_t)info.st_size - from, got = 0;
   char *bytes = memory_new(size + 1, 1);
   for (ssize_t n = 1; got < size && n > 0; got += n > 0 ? (size_t)n : 0)
     n = pread(fd, bytes + got, size - got, (off_t)(from + got));
-  h5_texts_take(t, bytes, got);
+  h5_attributes_take(a, bytes, got);
   return got < size;
 }
 
@@ -681,7 +682,7 @@ static int cannot_check(const char *path, const char *missing, int reason, struc
 
 /* Let a worker process read the whole file first, because the library crashes, or does not end, on some files with
    right checksums. */
-static int examine_apart(const char *path, const char *bytes, size_t size, struct h5_texts *texts,
+static int examine_apart(const char *path, const char *bytes, size_t size, struct h5_attributes *list,
                          struct error *e)
 {
   static struct worker worker = {.work = examine};
@@ -689,9 +690,9 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   XXH128_hash_t digest = digest_of(bytes, size);
   const struct examined *before = find_known(digest);
   if (before && before->status)
-    return error_set(e, before->status, "%s cannot be read: %s", path, before->texts);
+    return error_set(e, before->status, "%s cannot be read: %s", path, before->list);
   if (before) {
-    h5_texts_take(texts, copy_of(before->texts, before->size), before->size);
+    h5_attributes_take(list, copy_of(before->list, before->size), before->size);
     return STATUS_OK;
   }
   int fd = platform_memory_file(); /* a copy, because the file may change in the meantime */
@@ -706,15 +707,15 @@ static int examine_apart(const char *path, const char *bytes, size_t size, struc
   int examined =
     worker_ask(&worker, fd, (unsigned)(size >> 22) + 4, size + EXAMINE_BYTES, &found, sizeof found);
   int reason = errno;
-  if (examined > 0 && !found.status && read_texts(fd, size, texts))
-    error_set(&found, STATUS_FAIL, "its texts cannot be read");
+  if (examined > 0 && !found.status && read_list(fd, size, list))
+    error_set(&found, STATUS_FAIL, "its attributes cannot be read");
   close(fd);
   if (examined < 0) return cannot_check(path, "no process for it", reason, e);
   if (!examined) error_set(&found, STATUS_FAIL, "the HDF5 library crashes, or does not end, on it");
   if (found.status)
     remember(digest, found.status, found.text, strlen(found.text));
   else
-    remember(digest, STATUS_OK, texts->bytes, texts->size);
+    remember(digest, STATUS_OK, list->bytes, list->size);
   return found.status ? error_set(e, found.status, "%s cannot be read: %s", path, found.text) : STATUS_OK;
 }
 
@@ -727,7 +728,7 @@ static int load(struct h5 **out, const char *path, const char *advice, int chang
   h->size = size;
   if (!status) status = judge(path, h->text, size, advice, e);
   if (!status) status = h5_gate_header(path, h->text, size, e);
-  if (!status) status = examine_apart(path, h->text, size, &h->texts, e);
+  if (!status) status = examine_apart(path, h->text, size, &h->attributes, e);
   uint64_t end = status ? 0 : stated_end(h->text, size);
   if (!status && (h->file = open_image(h, changing ? end : size, changing)) < 0)
     status = error_set(e, STATUS_FAIL, "%s cannot be read: damaged, or not an HDF5 file", path);
@@ -772,19 +773,6 @@ const char *h5_get_head(const struct h5 *h, size_t *length)
 
 h5_id h5_find(struct h5 *h, const char *path) { return H5Oopen(h->file, path, H5P_DEFAULT); }
 
-/* The kind of a number's stored type, -1 if it is not one of the standard types of 1, 2, 4 or 8 bytes. */
-static int number_kind(hid_t type)
-{
-  size_t size = H5Tget_size(type);
-  if (H5Tget_class(type) == H5T_FLOAT) {
-    if (H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0) return KIND_F32;
-    return H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0 ? KIND_F64 : -1;
-  }
-  if (H5Tget_class(type) != H5T_INTEGER || (size != 1 && size != 2 && size != 4 && size != 8)) return -1;
-  if (H5Tget_precision(type) != 8 * size || H5Tget_offset(type)) return -1;
-  return size == 1 ? KIND_U8 : size <= 4 ? KIND_I32 : KIND_I64;
-}
-
 static int is_fixed_text(hid_t type) { return H5Tget_class(type) == H5T_STRING && !H5Tis_variable_str(type); }
 
 /* The members of a record: numbers and texts of fixed size. */
@@ -793,7 +781,7 @@ static int is_record(hid_t type)
   int members = H5Tget_nmembers(type), plain = members > 0;
   for (int i = 0; i < members && plain; i++) {
     hid_t member = H5Tget_member_type(type, (unsigned)i);
-    plain = member >= 0 && (number_kind(member) >= 0 || is_fixed_text(member));
+    plain = member >= 0 && (h5_number_kind(member) >= 0 || is_fixed_text(member));
     H5Tclose(member);
   }
   return plain;
@@ -804,7 +792,7 @@ static int kind_of(hid_t type)
 {
   if (is_fixed_text(type)) return KIND_TEXT;
   if (H5Tget_class(type) == H5T_COMPOUND) return is_record(type) ? KIND_RECORD : -1;
-  return number_kind(type);
+  return h5_number_kind(type);
 }
 
 int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
@@ -827,82 +815,45 @@ int h5_get_shape(struct h5 *h, h5_id id, struct h5_shape *s)
   return ok;
 }
 
-/* Open an attribute of this class with `values` values (with 1 also a scalar), or -1. */
-static hid_t attribute(h5_id id, const char *name, H5T_class_t class, int values)
+/* A value of an attribute of `values` values, with its kind; NULL: there is none. Of a file that is built here the list
+   is made at the first call. */
+static const char *attribute(struct h5 *h, h5_id id, const char *name, int index, int values)
 {
-  hid_t a = id < 0 || H5Aexists(id, name) <= 0 ? -1 : H5Aopen(id, name, H5P_DEFAULT);
-  if (a < 0) return -1;
-  hid_t type = H5Aget_type(a), space = H5Aget_space(a);
-  int is_number = number_kind(type) >= 0;
-  int fits = (class == H5T_STRING ? H5Tget_class(type) == H5T_STRING
-                                  : is_number && (class == H5T_FLOAT || H5Tget_class(type) == class)) &&
-             H5Sget_simple_extent_npoints(space) == values &&
-             (values == 1 || H5Sget_simple_extent_ndims(space) == 1);
-  H5Sclose(space);
-  H5Tclose(type);
-  if (fits) return a;
-  H5Aclose(a);
-  return -1;
-}
-
-/* Value number `index` of a text of variable length. Of a file that was loaded: as the worker has read it. */
-static int get_variable(const struct h5 *h, h5_id id, hid_t a, int count, const char *name, int index,
-                        char *out, size_t room)
-{
-  enum { MOST = 32 };
-  char *read[MOST] = {NULL};
-  if (h->texts.entry) {
-    const char *text = h5_texts_find(&h->texts, h5_address(id), name, index);
-    if (text) text_fill(out, room, text);
-    return text != NULL;
+  struct buffer list = {0};
+  if (id < 0) return NULL;
+  if (!h->attributes.entry) {
+    h5_attributes_of(h->file, &list);
+    h5_attributes_take(&h->attributes, list.text, list.length);
   }
-  hid_t type = H5Aget_type(a);
-  const int ok = count <= MOST && H5Aread(a, type, read) >= 0 && read[index];
-  if (ok) text_fill(out, room, read[index]);
-  for (int i = 0; i < count && i < MOST; i++) H5free_memory(read[i]);
-  H5Tclose(type);
-  return ok;
+  return h5_attributes_find(&h->attributes, h5_address(id), name, index, values);
 }
 
 int h5_get_text(struct h5 *h, h5_id id, const char *name, char *out, size_t room)
 {
-  hid_t a = attribute(id, name, H5T_STRING, 1);
-  if (a < 0) return 0;
-  hid_t type = H5Aget_type(a);
-  size_t size = H5Tget_size(type);
-  int ok = 0;
-  if (H5Tis_variable_str(type) > 0)
-    ok = get_variable(h, id, a, 1, name, 0, out, room);
-  else if (size <= h->size) {
-    char *text = memory_new(size + 1, 1);
-    ok = H5Aread(a, type, text) >= 0;
-    if (ok) text_fill(out, room, text);
-    memory_free(text);
-  }
-  H5Tclose(type);
-  H5Aclose(a);
-  return ok;
+  const char *value = attribute(h, id, name, 0, 1);
+  if (!value || !strchr("vs", *value)) return 0;
+  text_fill(out, room, value + 1);
+  return 1;
 }
 
-static int get_number(h5_id id, const char *name, H5T_class_t class, hid_t type, void *out)
+int h5_get_int(struct h5 *h, h5_id id, const char *name, int64_t *out)
 {
-  hid_t a = attribute(id, name, class, 1);
-  if (a < 0) return 0;
-  int ok = H5Aread(a, type, out) >= 0;
-  H5Aclose(a);
-  return ok;
+  const char *value = attribute(h, id, name, 0, 1);
+  if (!value || *value != 'i') return 0;
+  *out = strtoll(value + 1, NULL, 10);
+  return 1;
 }
 
-int h5_get_int(struct h5 *h, h5_id id, const char *name, int64_t *value)
+int h5_get_real(struct h5 *h, h5_id id, const char *name, double *out)
 {
-  (void)h;
-  return get_number(id, name, H5T_INTEGER, H5T_NATIVE_INT64, value);
-}
-
-int h5_get_real(struct h5 *h, h5_id id, const char *name, double *value)
-{
-  (void)h;
-  return get_number(id, name, H5T_FLOAT, H5T_NATIVE_DOUBLE, value);
+  const char *value = attribute(h, id, name, 0, 1);
+  if (!value || !strchr("if", *value)) return 0;
+  const uint64_t bits = strtoull(value + 1, NULL, 16);
+  if (*value == 'i')
+    *out = (double)strtoll(value + 1, NULL, 10);
+  else
+    memcpy(out, &bits, sizeof *out);
+  return 1;
 }
 
 static int rank_of(h5_id id)
@@ -917,14 +868,8 @@ static int rank_of(h5_id id)
 int h5_get_label(struct h5 *h, h5_id id, int dim, char *out, size_t room)
 {
   const int rank = rank_of(id);
-  hid_t a = dim < rank ? attribute(id, "DIMENSION_LABELS", H5T_STRING, rank) : -1;
-  if (a < 0) return 0;
-  hid_t type = H5Aget_type(a);
-  const int ok =
-    H5Tis_variable_str(type) > 0 && get_variable(h, id, a, rank, "DIMENSION_LABELS", dim, out, room) && *out;
-  H5Tclose(type);
-  H5Aclose(a);
-  return ok;
+  const char *label = dim < rank ? attribute(h, id, "DIMENSION_LABELS", dim, rank) : NULL;
+  return label && *label == 'v' && text_fill(out, room, label + 1) > 0;
 }
 
 int h5_read(struct h5 *h, h5_id id, const struct h5_shape *s, int64_t first, int64_t rows, void *data)

@@ -1,10 +1,12 @@
 #include "storage/h5_gate.h"
 #include <hdf5.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "storage/h5_texts.h"
+#include "storage/h5.h"
+#include "storage/h5_attributes.h"
 
 enum {
   DEFLATE_RATIO = 1032, /* largest expansion of deflate: RFC 1951, 258 bytes per 2 bits */
@@ -18,10 +20,10 @@ const char h5_signature[H5_SIGNATURE + 1] = "\211HDF\r\n\032\n";
 
 /* --- the header ---------------------------------------------------------------------------------------- */
 
-static uint64_t number_at(const unsigned char *b)
+static uint64_t number_of(const unsigned char *b, int bytes)
 {
   uint64_t number = 0;
-  for (int i = 7; i >= 0; i--) number = number << 8 | b[i];
+  while (bytes--) number = number << 8 | b[bytes];
   return number;
 }
 
@@ -33,7 +35,7 @@ int h5_gate_header(const char *path, const char *bytes, size_t size, struct erro
   if (size < H5_SIGNATURE || memcmp(bytes, h5_signature, H5_SIGNATURE))
     return error_set(e, STATUS_USAGE, "%s is not an HDF5 file", path);
   int fits = size >= 48 && (b[8] == 2 || b[8] == 3) && b[9] == 8 && b[10] == 8;
-  if (fits && !number_at(b + 12) && number_at(b + 20) == UINT64_MAX) return STATUS_OK;
+  if (fits && !number_of(b + 12, 8) && number_of(b + 20, 8) == UINT64_MAX) return STATUS_OK;
   return error_set(e, STATUS_USAGE,
                    "%s: its HDF5 metadata have no checksums (superblock version %d); required: the format of "
                    "HDF5 1.10, as `h5repack --low=2 --high=2` writes it",
@@ -47,8 +49,10 @@ struct gate {
   size_t objects;
   int depth;
   char path[1024];
-  uint64_t address; /* of the object */
-  struct buffer *texts;
+  uint64_t address;           /* of the object */
+  struct buffer *list;        /* of attributes */
+  const unsigned char *bytes; /* the file; NULL: it is this process's own */
+  size_t blocks;              /* of the object's header */
   struct error *error;
 };
 
@@ -136,13 +140,122 @@ static int read_values(const struct gate *g, hid_t id, hid_t type, hid_t space)
   return status;
 }
 
-static int add_texts(const struct gate *g, const char *name, char *const *text, int count)
+/* The parts of an attribute fit into its message: HDF5 1.10 reads behind it otherwise. */
+static int fits_attribute(const unsigned char *m, size_t size)
 {
-  for (int i = 0; i < count && i < MOST_RANK; i++) {
-    if (text[i]) h5_texts_add(g->texts, g->address, name, i, text[i]);
-    if (g->texts->length / 16 > g->size) return refuse(g, "has more texts than this file can hold");
+  if (size < 8 || m[0] < 1 || m[0] > 3 || m[1]) return 0; /* flags: a type that is shared */
+  size_t used = m[0] == 3 ? 9 : 8;
+  for (int part = 1; part < 4; part++) {
+    const size_t bytes = (size_t)number_of(m + 2 * part, 2);
+    used += m[0] == 1 ? (bytes + 7) / 8 * 8 : bytes;
   }
-  return STATUS_OK;
+  return used <= size;
+}
+
+static int check_messages(struct gate *g, const unsigned char *at, const unsigned char *end, size_t prefix);
+
+static int check_continuation(struct gate *g, const unsigned char *m, size_t size, size_t prefix)
+{
+  enum { MOST_BLOCKS = 1 << 12, SIGNATURE = 4, CHECKSUM = 4 };
+  const uint64_t from = size < 16 ? UINT64_MAX : number_of(m, 8), bytes = size < 16 ? 0 : number_of(m + 8, 8);
+  if (from > g->size || bytes > g->size - from || bytes < SIGNATURE + CHECKSUM || ++g->blocks > MOST_BLOCKS ||
+      memcmp(g->bytes + from, "OCHK", SIGNATURE))
+    return refuse(g, "has a damaged header");
+  const unsigned char *block = g->bytes + from;
+  return check_messages(g, block + SIGNATURE, block + bytes - CHECKSUM, prefix);
+}
+
+/* Messages: type 1, size 2, flags 1, with `prefix` 6 also their order 2, then the message; less room than that at the
+   end is a gap. */
+static int check_messages(struct gate *g, const unsigned char *at, const unsigned char *end, size_t prefix)
+{
+  enum { ATTRIBUTE = 12, CONTINUATION = 16, IS_SHARED = 2 };
+  int status = STATUS_OK;
+  while (!status && (size_t)(end - at) >= prefix) {
+    const size_t size = (size_t)number_of(at + 1, 2);
+    const unsigned char *m = at + prefix;
+    if (size > (size_t)(end - m))
+      status = refuse(g, "has a damaged header");
+    else if (at[0] == ATTRIBUTE && ((at[3] & IS_SHARED) || !fits_attribute(m, size)))
+      status = refuse(g, "has an attribute that does not fit into its place");
+    else if (at[0] == CONTINUATION)
+      status = check_continuation(g, m, size, prefix);
+    at = m + size;
+  }
+  return status;
+}
+
+/* The header of an object, before the library reads it: version 2, which has a checksum (HDF5 file format specification,
+   version 3, sections IV.A.1.b and IV.A.2.m). */
+static int check_object_header(struct gate *g)
+{
+  enum { VERSION = 4, FLAGS = 5, TIMES = 0x20, PHASES = 0x10, HAS_ORDER = 4, LONGEST = 34 };
+  const size_t from = (size_t)g->address;
+  if (g->address > g->size || g->size - from < LONGEST || memcmp(g->bytes + from, "OHDR", 4) ||
+      g->bytes[from + VERSION] != 2)
+    return refuse(g,
+                  "has no checksum, as in the format of HDF5 1.8: `h5repack --low=2 --high=2` converts it");
+  const unsigned char *b = g->bytes + from, flags = b[FLAGS];
+  const int bytes = 1 << (flags & 3);
+  b += FLAGS + 1 + (flags & TIMES ? 16 : 0) + (flags & PHASES ? 4 : 0);
+  const uint64_t size = number_of(b, bytes);
+  b += bytes;
+  g->blocks = 0;
+  if (size > g->size - (size_t)(b - g->bytes)) return refuse(g, "has a damaged header");
+  return check_messages(g, b, b + size, flags & HAS_ORDER ? 6 : 4);
+}
+
+int h5_number_kind(int64_t type)
+{
+  size_t size = H5Tget_size(type);
+  if (H5Tget_class(type) == H5T_FLOAT) {
+    if (H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0) return KIND_F32;
+    return H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0 ? KIND_F64 : -1;
+  }
+  if (H5Tget_class(type) != H5T_INTEGER || (size != 1 && size != 2 && size != 4 && size != 8)) return -1;
+  if (H5Tget_precision(type) != 8 * size || H5Tget_offset(type)) return -1;
+  return size == 1 ? KIND_U8 : size <= 4 ? KIND_I32 : KIND_I64;
+}
+
+static void add_number(const struct gate *g, hid_t a, const char *name, hid_t type)
+{
+  char text[32];
+  int64_t whole;
+  double real;
+  uint64_t bits;
+  if (h5_number_kind(type) < 0) return;
+  if (H5Tget_class(type) == H5T_INTEGER && H5Aread(a, H5T_NATIVE_INT64, &whole) >= 0) {
+    snprintf(text, sizeof text, "%" PRId64, whole);
+    h5_attributes_add(g->list, g->address, name, 0, 1, 'i', text);
+  } else if (H5Tget_class(type) == H5T_FLOAT && H5Aread(a, H5T_NATIVE_DOUBLE, &real) >= 0) {
+    memcpy(&bits, &real, sizeof bits);
+    snprintf(text, sizeof text, "%" PRIx64, bits);
+    h5_attributes_add(g->list, g->address, name, 0, 1, 'f', text);
+  }
+}
+
+/* Read an attribute, as it is stored, and add it to the list if the program has a use for its kind. */
+static int add_attribute(const struct gate *g, hid_t a, const char *name, hid_t type, hid_t space)
+{
+  const size_t size = H5Tget_size(type);
+  const hssize_t values = H5Sget_simple_extent_npoints(space);
+  const int variable = H5Tis_variable_str(type) > 0,
+            is_list = values == 1 || H5Sget_simple_extent_ndims(space) == 1;
+  if (values < 0 || !size || (size_t)values > g->size / size)
+    return refuse(g, "has an attribute that cannot be read");
+  if (!variable && H5Tdetect_class(type, H5T_VLEN) != 0) return STATUS_OK;
+  char *room = calloc((size_t)values + 1, size), *const *text = (char *const *)(const void *)room;
+  int status =
+    !room || H5Aread(a, type, room) < 0 ? refuse(g, "has an attribute that cannot be read") : STATUS_OK;
+  for (int i = 0; variable && !status && is_list && i < values && i < MOST_RANK; i++)
+    if (text[i]) h5_attributes_add(g->list, g->address, name, i, (int)values, 'v', text[i]);
+  if (!status && !variable && values == 1 && H5Tget_class(type) == H5T_STRING)
+    h5_attributes_add(g->list, g->address, name, 0, 1, 's', room);
+  if (!status && values == 1) add_number(g, a, name, type);
+  if (variable && room) H5Dvlen_reclaim(type, space, H5P_DEFAULT, room);
+  free(room);
+  return status || g->list->length / 16 <= g->size ? status
+                                                   : refuse(g, "has more attributes than this file can hold");
 }
 
 /* Texts of variable length are in heaps without a checksum. */
@@ -154,18 +267,8 @@ static herr_t read_attribute(hid_t object, const char *name, const H5A_info_t *i
     return 0; /* for other programs: this program never reads them */
   hid_t a = H5Aopen(object, name, H5P_DEFAULT), type = a < 0 ? -1 : H5Aget_type(a);
   hid_t space = a < 0 ? -1 : H5Aget_space(a);
-  hssize_t values = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
-  size_t size = type < 0 ? 0 : H5Tget_size(type);
-  int variable = type >= 0 && H5Tis_variable_str(type) > 0, status = STATUS_OK;
-  if (values < 0 || !size || (size_t)values > g->size / size)
-    status = refuse(g, "has an attribute that cannot be read");
-  else if (variable || H5Tdetect_class(type, H5T_VLEN) == 0) {
-    void *room = calloc((size_t)values + 1, size);
-    if (!room || H5Aread(a, type, room) < 0) status = refuse(g, "has an attribute that cannot be read");
-    if (variable && !status) status = add_texts(g, name, room, (int)values);
-    if (variable && room) H5Dvlen_reclaim(type, space, H5P_DEFAULT, room);
-    free(room);
-  }
+  int status = type < 0 || space < 0 ? refuse(g, "has an attribute that cannot be read")
+                                     : add_attribute(g, a, name, type, space);
   if (space >= 0) H5Sclose(space);
   if (type >= 0) H5Tclose(type);
   if (a >= 0) H5Aclose(a);
@@ -197,8 +300,9 @@ static int check_object(struct gate *g, hid_t id)
   H5I_type_t type = H5Iget_type(id);
   if (type != H5I_GROUP && type != H5I_DATASET) return refuse(g, "is neither a group nor a dataset");
   g->address = h5_address(id);
+  if (g->bytes && check_object_header(g)) return g->error->status;
   if (read_attributes(g, id)) return g->error->status;
-  if (type == H5I_DATASET) return check_dataset(g, id);
+  if (type == H5I_DATASET) return g->bytes ? check_dataset(g, id) : STATUS_OK;
   if (H5Literate(id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, check_link, g) >= 0) return STATUS_OK;
   return g->error->status ? g->error->status : refuse(g, "is a group that cannot be read");
 }
@@ -235,13 +339,23 @@ uint64_t h5_address(int64_t object)
   memcpy(&address, &info.token, sizeof address);
   return address;
 #else
-  return H5Oget_info(object, &info) < 0 ? UINT64_MAX : info.addr;
+  return H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0 ? UINT64_MAX : info.addr;
 #endif
 }
 
-int h5_gate_objects(int64_t file, size_t size, struct buffer *texts, struct error *e)
+void h5_attributes_of(int64_t file, struct buffer *list)
 {
-  struct gate g = {.size = size, .path = "/", .texts = texts, .error = e};
+  struct error ignored = {0};
+  struct gate g = {.size = SIZE_MAX, .path = "/", .list = list, .error = &ignored};
+  hid_t root = H5Oopen(file, "/", H5P_DEFAULT);
+  check_object(&g, root);
+  H5Oclose(root);
+}
+
+int h5_gate_objects(int64_t file, const char *bytes, size_t size, struct buffer *list, struct error *e)
+{
+  struct gate g = {
+    .size = size, .bytes = (const unsigned char *)bytes, .path = "/", .list = list, .error = e};
   double memory = memory_there_is() / 2;
   if (__builtin_mul_overflow(size, (size_t)DEFLATE_RATIO, &g.capacity)) g.capacity = SIZE_MAX;
   if (memory > 0 && memory < (double)g.capacity) g.capacity = (size_t)memory;

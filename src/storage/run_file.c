@@ -112,15 +112,27 @@ static int check_format(struct run_file *r, struct error *e)
   return check_version(r, version, e);
 }
 
+/* The id in a head, which has pairs of texts. */
+static void id_of(const char *head, size_t size, char out[64])
+{
+  for (const char *key = head, *end = head + size; key && key < end;) {
+    const char *value = memchr(key, 0, (size_t)(end - key));
+    const char *last = value ? memchr(value + 1, 0, (size_t)(end - value - 1)) : NULL;
+    if (last && !strcmp(key, "id")) text_fill(out, 64, value + 1);
+    key = last ? last + 1 : NULL;
+  }
+}
+
 /* The numbers that are read later must be of the run whose head was read first. */
 static int check_same(const struct run_file *r, struct error *e)
 {
-  char id[64] = "";
-  h5_id root = h5_find(r->h, "/");
-  h5_get_text(r->h, root, "id", id, sizeof id);
-  h5_done(r->h, root);
-  text_clean(id, sizeof id, "");
-  if (!r->head || !strcmp(id, run_id(r))) return STATUS_OK;
+  char now[64] = "", before[64] = "";
+  size_t size;
+  const char *head = h5_get_head(r->h, &size);
+  if (!head || !r->head) return STATUS_OK;
+  id_of(head, size, now);
+  id_of(r->head, r->head_size, before);
+  if (!strcmp(now, before)) return STATUS_OK;
   return error_set(e, STATUS_FAIL, "%s was replaced by another run while it was read", r->path);
 }
 

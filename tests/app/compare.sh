@@ -194,6 +194,13 @@ rm "$dir/other/wide.h5"
 test $status -eq 2 && grep -q 'B: .*differ in train.lr' "$dir/err" || grep -q 'they differ in train.lr' "$dir/err" || fail "two runs of a seed: exit $status, $(cat "$dir/err")"
 compare "$dir/other" "$dir/other" --by 'train.batch , train.lr'
 test "$(grep -c '^val_loss:last3:mean.* train.batch=4 train.lr=0' "$dir/out")" -eq 2 || fail "--by: $(cat "$dir/out")"
+# a damaged file of either arm counts in the exit status
+mkdir "$dir/whole" "$dir/hurt" && cp "$dir"/runs/*.h5 "$dir/whole" && cp "$dir"/runs/*.h5 "$dir/hurt" && head -c 3000 "$(find "$dir/runs" -name "*.h5" | head -n 1)" > "$dir/hurt/cut.h5"
+for arms in "hurt whole" "whole hurt"; do
+  # shellcheck disable=SC2086
+  (cd "$dir" && "$program" compare $arms --where kind=muon > out 2> err); status=$?
+  test $status -eq 1 && grep -q 'hurt/cut.h5' "$dir/err" || fail "compare $arms: exit $status, $(cat "$dir/err")"
+done
 for bad in "$dir/runs" "$dir/runs kind=muon" "$dir/runs kind=muon kind=adam kind=sgd" "$dir/runs $dir/other --margin=0" \
   "$dir/runs $dir/other --ratio --margin=0.5" "$dir/runs seed=1 seed=2" "$dir/runs kind=muon kind=nosuch"; do
   # shellcheck disable=SC2086

@@ -1037,6 +1037,38 @@ START_TEST(mutants_do_no_harm)
 }
 END_TEST
 
+/* Where the sizes of an attribute's parts lead behind its object header, the library would read the memory of the
+   process. */
+START_TEST(attributes_fit_into_their_header)
+{
+  enum {
+    NAME = 9,
+    SPACE_SIZE = 6,
+    VERSION = 3
+  }; /* from the begin of the message to its name; of version 3 */
+  struct error e = {0};
+  struct h5 *h = NULL;
+  size_t size, length;
+  int found = 0;
+  char *head, *body = body_of("honest.h5", &size, &head, &length);
+  for (char *at = body; (at = memmem(at, size - (size_t)(at - body), "long_name", 10)); at++) {
+    char *message = at - NAME;
+    if (message[0] != VERSION || message[2] != 10) continue;
+    const char before = message[SPACE_SIZE + 1];
+    message[SPACE_SIZE + 1] = 4;
+    write_sealed("bad.h5", body, size, head, length);
+    e = (struct error){0};
+    ck_assert_int_eq(h5_load(&h, "bad.h5", &e), STATUS_FAIL);
+    ck_assert_msg(strstr(e.text, "does not fit into its place") != NULL, "%s", e.text);
+    message[SPACE_SIZE + 1] = before;
+    found++;
+  }
+  ck_assert_int_gt(found, 0);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
 static void many_links(hid_t file)
 {
   char name[32];
@@ -1068,25 +1100,25 @@ START_TEST(an_index_that_states_another_number_of_links)
 }
 END_TEST
 
-/* The library takes sizes and indices in the heap of texts as they are stated, so texts of variable length are read in
-   the checking process alone. This function stands before the library's. */
-static int variable_reads;
+/* The library takes sizes and indices of attributes and of the heap of texts as they are stated, so attributes are read
+   in the checking process alone. This function stands before the library's. */
+static int attribute_reads;
 herr_t H5Aread(hid_t attribute, hid_t type, void *out)
 {
   herr_t (*next)(hid_t, hid_t, void *);
   void *found = dlsym(RTLD_NEXT, "H5Aread");
   memcpy(&next, &found, sizeof next);
-  variable_reads += H5Tis_variable_str(type) > 0;
+  attribute_reads++;
   return next(attribute, type, out);
 }
 
-START_TEST(texts_are_read_in_the_checking_process)
+START_TEST(attributes_are_read_in_the_checking_process)
 {
   struct error e = {0};
   struct h5 *h = NULL;
   char text[64], *head, *body;
   size_t size, length;
-  variable_reads = 0;
+  attribute_reads = 0;
   read_all("honest.h5");
   ck_assert_msg(!h5_load(&h, "honest.h5", &e), "%s", e.text);
   h5_id root = h5_find(h, "/"), logits = h5_find(h, "/series/attn/max_logit");
@@ -1095,14 +1127,14 @@ START_TEST(texts_are_read_in_the_checking_process)
   h5_done(h, root);
   h5_done(h, logits);
   h5_free(h);
-  ck_assert_int_eq(variable_reads, 0);
+  ck_assert_int_eq(attribute_reads, 0);
   body = body_of("honest.h5", &size, &head, &length);
   char *heap = memmem(body, size, "GCOL", 4);
   ck_assert_ptr_nonnull(heap);
   heap[9] = (char)0x80; /* its size: HDF5 1.10 walks on behind the file's end */
   write_sealed("bad.h5", body, size, head, length);
   read_all("bad.h5");
-  ck_assert_int_eq(variable_reads, 0);
+  ck_assert_int_eq(attribute_reads, 0);
   memory_free(body);
   memory_free(head);
 }
@@ -1187,7 +1219,8 @@ int main(void)
   tcase_add_test(t, columns_of_a_journal_have_an_extent);
   tcase_add_test(t, rows_of_a_journal_have_their_bytes);
   tcase_add_test(t, mutants_do_no_harm);
-  tcase_add_test(t, texts_are_read_in_the_checking_process);
+  tcase_add_test(t, attributes_fit_into_their_header);
+  tcase_add_test(t, attributes_are_read_in_the_checking_process);
   tcase_add_test(t, an_index_that_states_another_number_of_links);
   suite_add_tcase(suite, t);
   t = tcase_create("in seconds");

@@ -232,13 +232,16 @@ START_TEST(the_machine_is_shared)
 }
 END_TEST
 
+/* `context`: does another point fail? */
 static void stop_at_the_first(void *context, const struct sweep *s, long point)
 {
-  (void)context;
-  if (point >= 0 && s->points[point].fate == SWEEP_FINISHED) raise(SIGTERM);
+  if (point < 0 || s->points[point].fate != SWEEP_FINISHED) return;
+  if (*(int *)context) s->points[(point + 1) % 3].fate = SWEEP_FAILED;
+  raise(SIGTERM);
 }
 
-/* A sweep that is told to stop when a point is done, and the others have not begun, is not done. */
+/* A sweep that is told to stop when a point is done, and the others have not begun, is not done; with one that has
+   failed, it has failed. */
 START_TEST(stopped_between_points)
 {
   char folder[] = "/tmp/check_sweep.XXXXXX", dir[64];
@@ -257,12 +260,12 @@ START_TEST(stopped_between_points)
   struct sweep s;
   struct error e = {0};
   plan(&s, c, 1, 1);
-  s.jobs = 1, s.look = stop_at_the_first;
-  ck_assert_int_eq(sweep_run(&s, &e), STATUS_STOPPED);
+  s.jobs = 1, s.look = stop_at_the_first, s.context = &_i;
+  ck_assert_int_eq(sweep_run(&s, &e), _i ? STATUS_FAIL : STATUS_STOPPED);
   long done = 0;
   for (long i = 0; i < 3; i++) {
     done += s.points[i].fate == SWEEP_FINISHED;
-    ck_assert(s.points[i].fate == SWEEP_FINISHED || s.points[i].fate == SWEEP_WAITING);
+    ck_assert(_i || s.points[i].fate == SWEEP_FINISHED || s.points[i].fate == SWEEP_WAITING);
   }
   ck_assert_int_eq(done, 1);
   sweep_free(&s);
@@ -280,7 +283,7 @@ int main(void)
   tcase_set_timeout(k, 300);
   tcase_add_test(k, ids_are_those_of_the_trainers);
   tcase_add_test(k, options_of_sources_tell_data_apart);
-  tcase_add_test(k, stopped_between_points);
+  tcase_add_loop_test(k, stopped_between_points, 0, 2);
   tcase_add_test(k, a_plan_is_little_work);
   tcase_add_test(k, a_plan_draws_no_weights);
   tcase_add_test(k, an_unsound_point_is_named);

@@ -873,19 +873,63 @@ START_TEST(resume_and_the_first_weights)
   ck_assert_str_eq(id_of("again"), id);
   snprintf(settings, sizeof settings, "train.steps=5 train.init_from=%s", path("from"));
   driven("part", settings);
-  driven("early", settings);
+  int used = snprintf(settings, sizeof settings, "train.steps=5 record.path=%s", path("begun"));
+  snprintf(settings + used, sizeof settings - (size_t)used, " train.init_from=%s", path("from"));
+  struct config *killed = configured(settings);
+  trainer_abandon(started(killed, 0)); /* as if killed before its first checkpoint */
+  config_free(killed);
   ck_assert_int_eq(resumed("from", NULL, &e), STATUS_OK); /* extended */
   driven("other", settings);
   strcpy(id, id_of("other"));
   ck_assert_str_ne(id, id_of("part"));
   ck_assert_msg(!resumed("part", NULL, &e), "%s", e.text);
   check_same("whole", "part");
-  shell("rm -r %s/early.ckpt", folder); /* as if killed before its first checkpoint */
-  ck_assert_int_eq(resumed("early", NULL, &e), STATUS_USAGE);
+  ck_assert_int_eq(resumed("begun", NULL, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, "not the weights that this run started from"), "%s", e.text);
   snprintf(change, sizeof change, "train.init_from=%s", path("copy"));
-  ck_assert_msg(!resumed("early", change, &e), "%s", e.text);
-  check_same("whole", "early");
+  ck_assert_msg(!resumed("begun", change, &e), "%s", e.text);
+  check_same("whole", "begun");
+}
+END_TEST
+
+/* The time of a run is that of all its sessions. */
+START_TEST(wall_time_goes_on)
+{
+  char settings[512];
+  struct error e = {0};
+  struct run_file *f = NULL;
+  struct trainer *t = NULL;
+  snprintf(settings, sizeof settings, "record.path=%s train.steps=2 checkpoint.every=1", path("slow"));
+  struct config *c = configured(settings);
+  t = started(c, 0);
+  step(t);
+  usleep(400000);
+  ck_assert_int_eq(drive(t, 0, NULL, NULL, &e), STATUS_OK);
+  config_free(c);
+  ck_assert_int_eq(resumed("slow", NULL, &e), STATUS_OK);
+  ck_assert_msg(!run_open(&f, path("slow"), &e), "%s", e.text);
+  ck_assert_double_ge(run_wall_seconds(f), 0.4);
+  run_close(f);
+}
+END_TEST
+
+/* The steps of centered biases have no sum (Moonlight, arXiv 2502.16982). */
+START_TEST(centered_biases_have_no_sum)
+{
+  struct error e = {0};
+  struct run_file *f = NULL;
+  struct run_series s;
+  double size = 0;
+  driven("centered", "model.ffn=moe moe.experts=4 moe.bias_rule=centred moe.bias_rate=0.05 train.steps=4");
+  ck_assert_msg(!run_open(&f, path("centered"), &e) && !run_read(f, "moe/bias", &s, &e), "%s", e.text);
+  for (long i = 0; i < s.rows * s.width; i += 4) {
+    double sum = 0;
+    for (long k = i; k < i + 4; k++) sum += s.value[k], size += fabs(s.value[k]);
+    ck_assert_double_le(fabs(sum), 1e-6);
+  }
+  ck_assert_double_gt(size, 0.1);
+  run_series_free(&s);
+  run_close(f);
 }
 END_TEST
 
@@ -1406,6 +1450,8 @@ static void add_on_disk(TCase *k)
   tcase_add_test(k, resume_reads_keys_as_run_does);
   tcase_add_test(k, no_step_after_a_divergence);
   tcase_add_test(k, resume_and_the_first_weights);
+  tcase_add_test(k, wall_time_goes_on);
+  tcase_add_test(k, centered_biases_have_no_sum);
   tcase_add_loop_test(k, series_on_demand, 0, (int)(sizeof looked_at / sizeof *looked_at));
   tcase_add_test(k, looking_changes_nothing);
   tcase_add_test(k, no_bound_under_qk_norm);

@@ -35,7 +35,7 @@ $4 == "rename" {
   check_lock($5); check_lock($6)
   if (is_checkpoint($6) && !(run_of($6) ".h5" in there)) complain("before its run file")
   if (is_checkpoint($6) && run_of($6) ".journal" in appended) complain("before its rows were synced")
-  delete there[$5]; there[$6] = 1; unsettled[$1] = $6
+  delete there[$5]; there[$6] = 1; unsettled[$1] = $6; placed[$6] = NR
 }
 $4 == "remove" {
   check_lock($5)
@@ -45,6 +45,9 @@ $4 == "remove" {
     for (path in there) others += path > $5 && is_checkpoint(path) && run_of(path) == run_of($5)
     if (!others) complain("no newer one is there")
   }
+  # a repetition goes when its run has been replaced
+  again = $5; sub(/\.rerun\.h5$/, ".h5", again)
+  if (again != $5 && placed[again] > placed[$5]) delete there[$5]
   if ($5 in there && !is_checkpoint($5) && !is_temporary($5) && (!overwrite || $5 ~ /\.h5$/)) complain("nothing has taken its place")
   delete there[$5]
 }
