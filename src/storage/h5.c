@@ -601,9 +601,9 @@ static void examine(int fd, void *reply)
   munmap(h.text, (size_t)info.st_size);
 }
 
-/* Files that have been examined, with their attributes or the reason why they are refused, because most files are loaded
-   several times. A refused file is examined again after a while, since the machine may have been too busy. The seed is
-   random, because an attacker can make two files with the same seal. */
+/* Files that have been examined, with their attributes or the reason why they are refused, because most files are
+   loaded several times. A refused file is examined again after a while, since the machine may have been too busy. The
+   seed is random, because an attacker can make two files with the same seal. */
 static struct {
   struct examined {
     XXH128_hash_t digest;

@@ -185,8 +185,8 @@ static int check_messages(struct gate *g, const unsigned char *at, const unsigne
   return status;
 }
 
-/* The header of an object, before the library reads it: version 2, which has a checksum (HDF5 file format specification,
-   version 3, sections IV.A.1.b and IV.A.2.m). */
+/* The header of an object, before the library reads its attributes. Version 2 has a checksum (HDF5 file format
+   specification, version 3, sections IV.A.1.b and IV.A.2.m). */
 static int check_object_header(struct gate *g)
 {
   enum { VERSION = 4, FLAGS = 5, TIMES = 0x20, PHASES = 0x10, HAS_ORDER = 4, LONGEST = 34 };

@@ -873,9 +873,9 @@ START_TEST(resume_and_the_first_weights)
   ck_assert_str_eq(id_of("again"), id);
   snprintf(settings, sizeof settings, "train.steps=5 train.init_from=%s", path("from"));
   driven("part", settings);
-  int used = snprintf(settings, sizeof settings, "train.steps=5 record.path=%s", path("begun"));
-  snprintf(settings + used, sizeof settings - (size_t)used, " train.init_from=%s", path("from"));
-  struct config *killed = configured(settings);
+  char begun[1024];
+  snprintf(begun, sizeof begun, "%s record.path=%s", settings, path("begun"));
+  struct config *killed = configured(begun);
   trainer_abandon(started(killed, 0)); /* as if killed before its first checkpoint */
   config_free(killed);
   ck_assert_int_eq(resumed("from", NULL, &e), STATUS_OK); /* extended */
