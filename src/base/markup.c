@@ -74,14 +74,17 @@ void markup_add(struct buffer *b, const char *format, ...)
 void markdown_add(struct buffer *b, const char *text)
 {
   char *clean = text_cleaned(text, "");
-  for (const char *c = clean; *c; c++)
-    buffer_add(b,
-               *c == '<'            ? "&lt;"
-               : *c == '>'          ? "&gt;"
-               : *c == '&'          ? "&amp;"
-               : strchr("|`[]", *c) ? "\\%c"
-                                    : "%c",
-               *c);
+  for (const char *c = clean; *c; c++) {
+    const char *plain = *c == '<'   ? "&lt;"
+                        : *c == '>' ? "&gt;"
+                        : *c == '&' ? "&amp;"
+                        : *c == '`' ? "'"
+                                    : NULL;
+    if (plain)
+      buffer_add(b, "%s", plain);
+    else
+      buffer_add(b, strchr("\\|[]", *c) ? "\\%c" : "%c", *c);
+  }
   memory_free(clean);
 }
 

@@ -38,7 +38,7 @@ int h5_gate_header(const char *path, const char *bytes, size_t size, struct erro
   if (fits && !number_of(b + 12, 8) && number_of(b + 20, 8) == UINT64_MAX) return STATUS_OK;
   return error_set(e, STATUS_USAGE,
                    "%s: its HDF5 metadata have no checksums (superblock version %d); required: the format of "
-                   "HDF5 1.10, as `h5repack --low=2 --high=2` writes it",
+                   "HDF5 1.10, as `h5repack --low=2 --high=2 -f GZIP=4` writes it",
                    path, size > 8 ? b[8] : -1);
 }
 
@@ -53,6 +53,7 @@ struct gate {
   struct buffer *list;        /* of attributes */
   const unsigned char *bytes; /* the file; NULL: it is this process's own */
   size_t blocks;              /* of the object's header */
+  int is_dense;               /* its attributes are in a heap */
   struct error *error;
 };
 
@@ -169,7 +170,7 @@ static int check_continuation(struct gate *g, const unsigned char *m, size_t siz
    end is a gap. */
 static int check_messages(struct gate *g, const unsigned char *at, const unsigned char *end, size_t prefix)
 {
-  enum { ATTRIBUTE = 12, CONTINUATION = 16, IS_SHARED = 2 };
+  enum { ATTRIBUTE = 12, CONTINUATION = 16, ATTRIBUTE_INFO = 21, IS_SHARED = 2 };
   int status = STATUS_OK;
   while (!status && (size_t)(end - at) >= prefix) {
     const size_t size = (size_t)number_of(at + 1, 2);
@@ -178,6 +179,9 @@ static int check_messages(struct gate *g, const unsigned char *at, const unsigne
       status = refuse(g, "has a damaged header");
     else if (at[0] == ATTRIBUTE && ((at[3] & IS_SHARED) || !fits_attribute(m, size)))
       status = refuse(g, "has an attribute that does not fit into its place");
+    else if (at[0] == ATTRIBUTE_INFO)
+      g->is_dense |=
+        size < 12 || number_of(m + (m[1] & 1 ? 4 : 2), 8) != UINT64_MAX; /* the address of the heap */
     else if (at[0] == CONTINUATION)
       status = check_continuation(g, m, size, prefix);
     at = m + size;
@@ -193,14 +197,14 @@ static int check_object_header(struct gate *g)
   const size_t from = (size_t)g->address;
   if (g->address > g->size || g->size - from < LONGEST || memcmp(g->bytes + from, "OHDR", 4) ||
       g->bytes[from + VERSION] != 2)
-    return refuse(g,
-                  "has no checksum, as in the format of HDF5 1.8: `h5repack --low=2 --high=2` converts it");
+    return refuse(
+      g, "has no checksum, as in the format of HDF5 1.8: `h5repack --low=2 --high=2 -f GZIP=4` converts it");
   const unsigned char *b = g->bytes + from, flags = b[FLAGS];
   const int bytes = 1 << (flags & 3);
   b += FLAGS + 1 + (flags & TIMES ? 16 : 0) + (flags & PHASES ? 4 : 0);
   const uint64_t size = number_of(b, bytes);
   b += bytes;
-  g->blocks = 0;
+  g->blocks = 0, g->is_dense = 0;
   if (size > g->size - (size_t)(b - g->bytes)) return refuse(g, "has a damaged header");
   return check_messages(g, b, b + size, flags & HAS_ORDER ? 6 : 4);
 }
@@ -215,6 +219,22 @@ int h5_number_kind(int64_t type)
   if (H5Tget_class(type) != H5T_INTEGER || (size != 1 && size != 2 && size != 4 && size != 8)) return -1;
   if (H5Tget_precision(type) != 8 * size || H5Tget_offset(type)) return -1;
   return size == 1 ? KIND_U8 : size <= 4 ? KIND_I32 : KIND_I64;
+}
+
+/* Are these bytes in a heap of this signature? Those of other places would be the memory of the process that reads. A
+   direct block of attributes has at most 64 KiB. */
+static int is_in_heap(const struct gate *g, const char *signature, const char *bytes, size_t size)
+{
+  enum { BLOCK = 1 << 16, TEXTS_SIZE = 8 };
+  const unsigned char *at = g->bytes, *end = at ? at + g->size : NULL;
+  if (!at || !size) return 1;
+  while ((at = memmem(at, (size_t)(end - at), signature, 4))) {
+    const size_t left = (size_t)(end - at);
+    const uint64_t stated = *signature == 'G' && left >= 16 ? number_of(at + TEXTS_SIZE, 8) : BLOCK;
+    if (memmem(at, stated < left ? (size_t)stated : left, bytes, size)) return 1;
+    at += 4;
+  }
+  return 0;
 }
 
 static void add_number(const struct gate *g, hid_t a, const char *name, hid_t type)
@@ -247,6 +267,11 @@ static int add_attribute(const struct gate *g, hid_t a, const char *name, hid_t 
   char *room = calloc((size_t)values + 1, size), *const *text = (char *const *)(const void *)room;
   int status =
     !room || H5Aread(a, type, room) < 0 ? refuse(g, "has an attribute that cannot be read") : STATUS_OK;
+  if (!status && !variable && g->is_dense && !is_in_heap(g, "FHDB", room, size * (size_t)values))
+    status = refuse(g, "has an attribute that does not fit into its place");
+  for (int i = 0; variable && !status && i < values; i++)
+    if (text[i] && !is_in_heap(g, "GCOL", text[i], strlen(text[i])))
+      status = refuse(g, "has a text that does not fit into its place");
   for (int i = 0; variable && !status && is_list && i < values && i < MOST_RANK; i++)
     if (text[i]) h5_attributes_add(g->list, g->address, name, i, (int)values, 'v', text[i]);
   if (!status && !variable && values == 1 && H5Tget_class(type) == H5T_STRING)

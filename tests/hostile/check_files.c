@@ -1069,6 +1069,47 @@ START_TEST(attributes_fit_into_their_header)
 }
 END_TEST
 
+static void many_attributes(hid_t file)
+{
+  char name[32], text[200];
+  hid_t loss = H5Dopen2(file, "/series/loss", H5P_DEFAULT), type = H5Tcopy(H5T_C_S1),
+        space = H5Screate(H5S_SCALAR);
+  memset(text, 'x', sizeof text);
+  H5Tset_size(type, sizeof text);
+  for (int i = 0; i < 12; i++) {
+    snprintf(name, sizeof name, "extra%02d", i);
+    hid_t a = H5Acreate2(loss, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    ck_assert(a >= 0 && H5Awrite(a, type, text) >= 0);
+    H5Aclose(a);
+  }
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Dclose(loss);
+}
+
+/* More than eight attributes lie in a heap, with the same sizes. */
+START_TEST(attributes_fit_into_their_heap)
+{
+  enum { NAME = 9, SPACE_SIZE = 6 };
+  struct error e = {0};
+  struct h5 *h = NULL;
+  size_t size, length;
+  make_changed("honest.h5", many_attributes, "dense.h5");
+  ck_assert_msg(!h5_load(&h, "dense.h5", &e), "%s", e.text);
+  h5_free(h);
+  char *head, *body = body_of("dense.h5", &size, &head, &length);
+  const char *heap = memmem(body, size, "FHDB", 4);
+  ck_assert_ptr_nonnull(heap);
+  char *message = (char *)memmem(heap, size - (size_t)(heap - body), "extra05", 8) - NAME;
+  ck_assert_int_eq(message[0], 3);
+  message[SPACE_SIZE + 1] = 4;
+  write_sealed("bad.h5", body, size, head, length);
+  ck_assert_int_eq(h5_load(&h, "bad.h5", &e), STATUS_FAIL);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
 static void many_links(hid_t file)
 {
   char name[32];
@@ -1220,6 +1261,7 @@ int main(void)
   tcase_add_test(t, rows_of_a_journal_have_their_bytes);
   tcase_add_test(t, mutants_do_no_harm);
   tcase_add_test(t, attributes_fit_into_their_header);
+  tcase_add_test(t, attributes_fit_into_their_heap);
   tcase_add_test(t, attributes_are_read_in_the_checking_process);
   tcase_add_test(t, an_index_that_states_another_number_of_links);
   suite_add_tcase(suite, t);
