@@ -561,10 +561,10 @@ class Names(Importing):
     def test_rules(self):
         text = "step,train/loss,model.layers.0.attn.1.max,model.layers.1.attn.0.max\n10,2.5,3,7\n"
         a = self.write("a.csv", text)
-        first = self.imported(a)
+        first = self.imported(a)["attn/max_logit"].values
         found = re.search("^--map '(.*)'$", self.out, re.MULTILINE)[1]
         self.assertEqual(found, "loss=train/loss,attn/max_logit[l,h]=model.layers.{l}.attn.{h}.max")
-        np.testing.assert_array_equal(self.imported(a, map=found)["attn/max_logit"].values, first["attn/max_logit"].values)
+        np.testing.assert_array_equal(self.imported(a, map=found)["attn/max_logit"].values, first)
         run = self.imported(a, map="x/y[h,l]=model.layers.{l}.attn.{h}.max,-=train/loss")
         self.has(run, "x/y", {10: [[None, 7], [3, None]]})
         self.assertNotIn("loss", run)
