@@ -823,6 +823,8 @@ class Safe(Importing):
         self.assertEqual(self.run_importer(log, "--output=b.h5"), 0, self.err)
         self.has(maxlogit.open("b.h5"), "lr", {0: 2, 1: 3})
         self.assertRegex(self.err, "columns of texts are left out: loss")
+        log = self.write("d.csv", "step,loss\n0,1" + " " * 300000 + "2\n")
+        self.assertEqual(self.run_importer(log, "--output=d.h5"), 2)  # in seconds
         log = self.write("c.csv", "step; loss ;lr\n0; 1 ;2\n1; ;3 \n 2;4;5\n")
         self.assertEqual(self.run_importer(log, "--output=c.h5"), 0, self.err)
         self.has(maxlogit.open("c.h5"), "loss", {0: 1, 2: 4})

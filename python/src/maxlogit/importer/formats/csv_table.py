@@ -131,7 +131,8 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
         chunk = re.sub(rb" *\n *", b"\n", re.sub(rb"[ \t]+", b" ", chunk)).strip(b" ")
     blanks = b" " if separator == b"\t" else b" \t"
     if separator != b" " and len(chunk.translate(None, blanks)) < len(chunk):
-        chunk = re.sub(rb"[%b]*([%b\n])[%b]*" % (blanks, separator, blanks), rb"\1", chunk).strip(blanks)
+        pattern = rb"(?<![%b])[%b]*([%b\n])[%b]*" % (blanks, blanks, separator, blanks)
+        chunk = re.sub(pattern, rb"\1", chunk).strip(blanks)
         if len(chunk.translate(None, blanks)) < len(chunk):
             return False  # blanks inside of a cell
     while b"\n\n" in chunk:
