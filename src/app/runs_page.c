@@ -18,10 +18,8 @@
 
 enum { CURVE_BINS = 512, HEAD_BINS = 128 };      /* at most, over the steps of a run */
 enum { SERIES_MOST = 4096, HEADS_MOST = 65536 }; /* of a page; values of a row that it has one by one */
-enum {
-  HEAD_VALUES = 1 << 20,
-  HEAD_BYTES = 64 << 20
-};                    /* of all heads: values of a series, bytes of a run, at most */
+/* of all heads, at most: values of a series, bytes of a run */
+enum { HEAD_VALUES = 1 << 20, HEAD_BYTES = 64 << 20 };
 enum { MOST_T = 33 }; /* Student's t for so many values at most */
 enum part { PART_MAX, PART_MIN, PART_MEAN, PART_HEADS, PARTS };
 static const char *const part_names[PARTS] = {"max", "min", "mean", "heads"};

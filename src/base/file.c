@@ -401,7 +401,7 @@ static int publish(int fd, const struct file_move *p, const struct lock *held, s
     *held->guarded = (struct stat){0};
   if (status)
     unlinkat(p->folder, p->from, 0);
-  else if (!status && sync_folder(p->folder)) {
+  else if (sync_folder(p->folder)) {
     int length = (int)(name_in(p->path) - p->path);
     status = error_set(e, STATUS_FAIL, "cannot sync folder %.*s: %s", length > 1 ? length - 1 : 1,
                        length ? p->path : ".", strerror(errno));

@@ -123,7 +123,7 @@ static void id_of(const char *head, size_t size, char out[64])
   }
 }
 
-/* The numbers that are read later must be of the run whose head was read first. */
+/* Numbers that are read later must belong to the run of the head. */
 static int check_same(const struct run_file *r, struct error *e)
 {
   char now[64] = "", before[64] = "";

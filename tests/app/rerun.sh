@@ -55,7 +55,7 @@ done
 seq 2000 > "$text"
 "$program" rerun -q "$dir/texts.h5" 2> "$dir/err" || fail "a rerun of the same text: $(cat "$dir/err")"
 
-# where it cannot take its place, the run stays, and so does what was computed
+# if it cannot take its place, both the run and the repetition stay
 cp "$dir/texts.h5" "$dir/texts.kept"
 lost=0
 for n in $(seq 60); do

@@ -1860,7 +1860,7 @@ int flock(int fd, int how)
   return next(fd, how);
 }
 
-/* Whoever can read the folder can lock a temporary file as soon as it appears. The writer takes another one. */
+/* Any reader of the folder can lock a temporary file as soon as it appears. The writer takes another one. */
 START_TEST(a_temporary_that_another_holds_is_given_up)
 {
   struct error e = {0};

@@ -154,7 +154,7 @@ class Recorder:
         self._summary: dict[str, str] = {}
         self._warned: set[int] = set()
         self._next_rank_step = 0
-        self._last_logged = -1  # the step of the last row of any kind
+        self._last_logged = -1  # the step of the last call of log or log_rows
         self._is_first = not rank
         if mode not in (*_MODES, "auto"):
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
@@ -297,7 +297,7 @@ class Recorder:
         step = operator.index(steps[0])
         if not 0 <= step < 1 << 53:
             raise library.UsageError(f"step {step}: steps count from 0, and are below 2^53")
-        before_it = max(self.last_step, self._last_logged)
+        before_it = self._latest()
         again = self._logs and step == before_it
         if self._logs and step < before_it:
             raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
@@ -357,9 +357,8 @@ class Recorder:
                 raise library.UsageError(f"{name}: steps are whole numbers")
             steps = whole
             values = _number_of(name, values)
-            if len(steps) and self._logs and steps.ndim == 1 and steps[0] <= max(self.last_step, self._last_logged):
-                last = max(self.last_step, self._last_logged)
-                raise library.UsageError(f"{name}: a row of step {steps[0]} after one of step {last}: steps grow")
+            if len(steps) and self._logs and steps.ndim == 1 and steps[0] <= self._latest():
+                raise library.UsageError(f"{name}: a row of step {steps[0]} after one of step {self._latest()}: steps grow")
             if steps.ndim != 1 or values.shape[:1] != steps.shape or not (np.diff(steps, prepend=-1) > 0).all():
                 raise library.UsageError(f"{name}: values {values.shape} at steps {steps.shape}: one row per step, growing")
             if name not in self._series:
@@ -442,6 +441,10 @@ class Recorder:
         if not self._handle:
             return self._next_rank_step - 1
         return int(library.lib.maxlogit_record_last_step(self._handle))
+
+    def _latest(self) -> int:
+        """The step of the last row of any kind."""
+        return max(self.last_step, self._last_logged)
 
     @_in_turn
     def snapshot(self) -> None:

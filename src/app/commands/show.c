@@ -225,7 +225,7 @@ static int print_parameter(void *context, const char *key, const char *value)
 {
   struct buffer text = {0};
   (void)context;
-  if (!strcmp(key, "record.overwrite")) return 0; /* whoever runs it again decides that anew */
+  if (!strcmp(key, "record.overwrite")) return 0; /* of this one run, not of its repetitions */
   config_quote(&text, value);
   printf("%s = %s\n", key, text.text ? text.text : "");
   memory_free(text.text);
