@@ -634,10 +634,13 @@ static void forget(struct examined *f)
 static const struct examined *find_known(XXH128_hash_t digest)
 {
   static const double seconds_refused = 300;
-  struct examined *f = known.file, *end = f + known.count;
-  while (f < end && !XXH128_isEqual(f->digest, digest)) f++;
-  if (f < end && (!f->status || clock_seconds() < f->refused + seconds_refused)) return f;
-  if (f < end) forget(f);
+  for (size_t i = 0; i < known.count; i++) {
+    struct examined *f = &known.file[i];
+    if (!XXH128_isEqual(f->digest, digest)) continue;
+    if (!f->status || clock_seconds() < f->refused + seconds_refused) return f;
+    forget(f);
+    break;
+  }
   return NULL;
 }
 
