@@ -14,6 +14,8 @@ except ImportError:
 
 import maxlogit
 from in_folder import InFolder
+from maxlogit._callback import Training
+from test_clip import WIDTH, Base
 from test_torch import VOCAB, T
 
 
@@ -28,6 +30,30 @@ class Ids(torch.utils.data.Dataset):
     def __getitem__(self, i):
         ids = torch.randint(3, VOCAB, (T,), generator=torch.Generator().manual_seed(i))
         return {"input_ids": ids, "labels": ids}
+
+
+class Rows(InFolder):
+    def test_each_row_has_the_maxima_of_its_step(self):
+        """Whatever the trainer reports of it, and when."""
+        for every in (1, 3, 100):
+            with self.subTest(every=every):
+                training = Training(self.path, None, {"spectra_every": 0, "mode": "replace"})
+                torch.manual_seed(0)
+                model, x = Base(), torch.randn(2, 5, WIDTH)
+                training.begin(model, None, 0, 0, {})
+                passes = []
+                for step in range(8):
+                    passes.append(float(model.logits(x * (step + 1)).max()))
+                    model(x * (step + 1))
+                    training.step(step)
+                    if (step + 1) % every == 0:
+                        training.flush({"loss": step})
+                        self.assertAlmostEqual(training.latest["attn/max_logit"], passes[-1], 4)
+                training.end()
+                run = maxlogit.open(self.path)
+                np.testing.assert_allclose(run["attn/max_logit"].values.max((1, 2)), passes, rtol=1e-5)
+                if every < 100:
+                    np.testing.assert_array_equal(run["loss"].values[every - 1 :: every], np.arange(8)[every - 1 :: every])
 
 
 @unittest.skipUnless(has("transformers") and has("accelerate"), "no transformers with accelerate here")

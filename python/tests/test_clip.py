@@ -18,7 +18,7 @@ import numpy as np
 try:
     import torch
     import torch.nn.functional as F
-    from torch import nn
+    from torch import Tensor, nn
     from torch.nn.attention.flex_attention import flex_attention
     from torch.utils.checkpoint import checkpoint
 except ImportError:
@@ -251,6 +251,33 @@ class Lengthless(Base):
     def project(self, x):
         q, k, v = super().project(x)
         return F.normalize(q, dim=-1), F.normalize(k, dim=-1), v
+
+
+class NormedWithoutGradient(Base):
+    """The length is taken of queries that are cut from the graph, by ``how``."""
+
+    how = staticmethod(Tensor.detach)
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        return 9 * q / self.how(q).norm(dim=-1, keepdim=True), k, v
+
+
+class NormedByWeight(Base):
+    def project(self, x):
+        q, k, v = super().project(x)
+        return 9 * q / self.q_proj.weight.detach().norm(), k, v
+
+
+class HalfWithoutGradient(Base):
+    def project(self, x):
+        q, k, v = super().project(x)
+        return q / 2 + q.detach() / 2, k, v
+
+
+def without_gradient(x):
+    with torch.no_grad():
+        return x * 1
 
 
 class Shifted(Base):
@@ -743,6 +770,7 @@ EXACT = {
     "a spectral norm elsewhere": SpectralNorm,
     "queries and a gate": Gated,
     "keys are an output": Cached,
+    "half of the queries has no gradient": HalfWithoutGradient,
     "by hand": ByHand,
 }
 REFUSED = {
@@ -751,6 +779,14 @@ REFUSED = {
     "layer norms": (lambda: type("N", (Normed,), {"kind": staticmethod(lambda: nn.LayerNorm(SIZE))})(), "behind the proj"),
     "a norm of keys": (NormedKeys, "keys that are not in proportion"),
     "no norm that is a module": (Lengthless, "not in proportion"),
+    **{
+        f"a length without a gradient ({name})": (
+            lambda how=how: type("N", (NormedWithoutGradient,), {"how": staticmethod(how)})(),
+            "not in proportion",
+        )
+        for name, how in {"detach": Tensor.detach, "data": lambda x: x.data, "no_grad": without_gradient}.items()
+    },
+    "the length of a weight, without a gradient": (NormedByWeight, "q_proj.weight changes behind the projections"),
     "something added": (Shifted, "behind the projections"),
     "nothing added yet": (ShiftedByNothing, "behind the projections"),
     "heads are mixed": (Mixed, "rows of several heads"),
@@ -1211,6 +1247,9 @@ class Shapes(unittest.TestCase):
         class Noisy(Base):
             def make(self, bias):
                 super().make(bias)
+                self.register_buffer("graph", torch.eye(3).to_sparse())  # these cannot be compared
+                self.register_buffer("nowhere", torch.empty(3, device="meta"))
+                self.register_buffer("unknown", torch.full((1,), math.nan).expand(4))
                 self.norm = nn.BatchNorm1d(WIDTH)
 
             def forward(self, x):
@@ -1223,7 +1262,7 @@ class Shapes(unittest.TestCase):
             torch.manual_seed(1)
             y = model(x)
             y.sum().backward()
-            found.append([y.detach(), *(p.grad for p in model.parameters()), *model.buffers()])
+            found.append([y.detach(), *(p.grad for p in model.parameters()), *model.norm.buffers()])
             self.assertTrue(clip is None or (clip.step() == 0 and not clip.refused))
         for a, b in zip(*found):
             torch.testing.assert_close(a, b, rtol=0, atol=0)

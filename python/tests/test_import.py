@@ -736,6 +736,21 @@ class Lines(Importing):
                 for name, values in wanted.items():
                     self.has(run, name, values)
 
+    def test_steps_with_separators(self):
+        for line, at in (
+            ("step 500: loss=2", 500),
+            ("step 1,000: loss=2", 1000),
+            ("Step [12,345/20,000] loss=2", 12345),
+            ("iter=1,234,567/2,000,000, loss: 2", 1234567),
+            ("step 1_000_000 loss=2", 1000000),
+            ("step 7,0.5 loss=2", 7),
+            ("step 7,123.5 ms, loss=2", 7),
+        ):
+            with self.subTest(line=line):
+                self.has(self.lines(line), "loss", {at: 2})
+        run = self.lines("step 1 loss=2", "step: 1e3 loss=3")  # is none that can be read
+        self.has(run, "loss", {1: 2})
+
     def test_numbers_with_units(self):
         for text, value, unit in (
             ("900K", 900e3, "1"),

@@ -447,6 +447,49 @@ class Recording(InFolder):
         shown = subprocess.run([*show, "--why"], capture_output=True, text=True, check=True).stdout
         self.assertIsNone(json.loads(shown)[0]["why"]["loss"])
 
+    def printed(self, *words):
+        command = [os.environ["MAXLOGIT_PROGRAM"], *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=self.folder).stdout
+
+    def shown(self, *words):
+        return json.loads(self.printed("show", "--json", *words))
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_runs_without_a_loss(self):
+        for optimizer in ("adam", "muon"):
+            for seed in (1, 2, 3):
+                path = f"{self.folder}/{optimizer}-{seed}.h5"
+                with maxlogit.Recorder(path, {"optimizer": optimizer, "seed": seed, "steps": 7}) as recorder:
+                    for step in range(3):
+                        recorder.log(step, {"attn/max_logit": [[seed, 2 * step]]})
+        runs = [f"{optimizer}-{seed}.h5" for optimizer in ("adam", "muon") for seed in (1, 2, 3)]
+        groups = self.shown("--group", *runs)
+        self.assertEqual([(g["seeds"], g["loss"]["n"], g["peak_max_logit_geometric"]["n"]) for g in groups], [(3, 0, 3)] * 2)
+        self.assertEqual([run["seed"] for run in self.shown("--where", "seed=2", *runs)], [2, 2])
+        self.assertEqual(len(self.shown("--where", "steps=7", *runs)), 6)
+        self.assertRegex(self.printed("show", "--csv", runs[0]), "(?m),1,finished,,,4,4,0$")
+        self.assertRegex(self.printed("compare", *runs, "--of=peak", "kind=muon", "kind=adam"), "n=3 pairs")
+        self.printed("plot", "-t", "--series=attn/max_logit", *runs)
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_the_last_row_may_lack_values(self):
+        with maxlogit.Recorder(self.path, {"optimizer": "muon"}) as recorder:
+            for step in range(5):
+                recorder.log(step, {} if step > 2 else {"loss": 4 - step}, **{"attn/max_logit": logits_at(step)})
+            recorder.log(5, {"attn/max_logit": np.full((2, 3), maxlogit.MISSING)})
+        self.assertIn("step 5\n", self.printed("watch", self.path))
+        (group,) = self.shown("--group", self.path)
+        (run,) = self.shown(self.path)
+        self.assertEqual((run["loss"], group["loss"]["mean"]), (2, 2))
+        self.assertEqual(run["last_max_logit"], {"value": 6.5, "step": 4, "layer": 1, "head": 2})
+        self.assertRegex(self.printed("show", "--csv", "--of=loss,last", self.path), ",2,6.5\n")
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_large_losses_have_all_their_digits(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, loss=-1.5e308)
+        self.assertRegex(self.printed("show", self.path), r" -1\.5e\+308 ")
+
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_a_band_is_of_equal_columns(self):
         for name, loss in (("a.h5", 1.0), ("b.h5", [1.0] * 9)):

@@ -318,6 +318,7 @@ static int add_foreign(void *context, const char *key, const char *value)
   (void)value;
   if (f->seen.count == MOST_FOREIGN) return 1;
   if (is_own_key(key)) return 0;
+  if (!strcmp(key, "seed")) return 0;
   for (int k = 0; k < f->seen.count; k++)
     if (!strcmp(f->seen.name[k], key)) return 0;
   add_name(&f->seen, key);

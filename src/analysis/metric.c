@@ -203,7 +203,8 @@ static void find_rows(const struct metric *m, const struct run *run, const struc
   double first = m->first, last = m->last;
   *from = 0, *to = s->rows;
   if (m->window == WINDOW_ROWS) {
-    if (m->first < (double)s->rows) *from = s->rows - (long)m->first;
+    *to = run_series_known(s);
+    if (m->first < (double)*to) *from = *to - (long)m->first;
     if (m->first > 1 && *from + 1 < *to && s->step[*from] == 0) ++*from; /* before any training */
     return;
   }
@@ -512,7 +513,7 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
   }
   for (int k = 0; k < metrics && !status; k++) {
     struct run_series s;
-    int some = !*m[k].series;
+    int some = !*m[k].series || m[k].may_lack;
     for (int i = 0; i < set->runs && !some; i++) some = run_rows(set->run[i].file, m[k].series) > 0;
     if (some) continue;
     const char *near = strchr(m[k].name, ':') ? NULL : metric_near(m[k].name);

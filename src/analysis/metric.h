@@ -39,6 +39,7 @@ struct metric {
   /* filled in when a run is read: the unit, the series in words (its name where they are long), its shape */
   char unit[32], label[96];
   enum series_shape shape;
+  int may_lack; /* it is no error if no run has it */
 };
 struct metric_name {
   const char *name, *metric, *help, *title;

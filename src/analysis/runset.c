@@ -32,11 +32,9 @@ static void leave_out(struct opening *o, struct error *error)
   *error = (struct error){0};
 }
 
-/* Of a checkpoint there are spectra alone. */
-static int is_empty(const struct run_file *file)
-{
-  return run_rows(file, "loss") == 0 && !run_parameter(file, "checkpoint.family");
-}
+static int has_rows(void *file, const char *series) { return run_rows(file, series) > 0; }
+
+static int is_empty(struct run_file *file) { return !run_series_names(file, has_rows, file); }
 
 /* A run that is named must be there. Of a folder, a link may lead nowhere, or a file may be gone by now. */
 static int add_run(struct opening *o, const char *path, int is_named, struct error *error)
@@ -57,7 +55,7 @@ static int add_run(struct opening *o, const char *path, int is_named, struct err
   run->identity = run_identity(run, o->keys);
   run->path = memory_text(path);
   run->shown = text_cleaned(path, "");
-  run->seed = strtol(run_parameter_or(run, "train.seed", "0"), NULL, 10);
+  run->seed = strtol(run_parameter_or(run, "train.seed", run_parameter_or(run, "seed", "0")), NULL, 10);
   run_name_kind(run);
   set->runs++;
   return STATUS_OK;

@@ -496,7 +496,9 @@ int measures_show(const struct runset *set, const char *of, int groups, enum mea
                   enum measures_mean mean, const char *baseline, struct error *error)
 {
   struct table_of t = {.set = set, .mean = mean};
-  int status = metrics_read(&t.metric, &t.metrics, of, error);
+  const char *standard = baseline ? "val,peak,last,clips" : "loss,val,peak,last,clips";
+  int status = metrics_read(&t.metric, &t.metrics, of ? of : standard, error);
+  for (int k = 0; k < t.metrics; k++) t.metric[k].may_lack = !of;
   if (!status) status = metrics_of(t.metric, t.metrics, set, &t.value, error);
   if (!status) {
     if (baseline)

@@ -18,13 +18,13 @@ struct measure measure_group(const struct run_group *, const struct metric *, co
 
 /* Behind a table of groups of which a run failed. */
 #define MEASURES_FAILED " Runs that diverged or blew up are counted, and left out of every mean."
-/* The end of a table's last line: "N runs have not finished ...", or nothing of 0. */
 /* Below a table without columns for these keys (runset_text_columns); frees them. */
 void measures_print_rest(struct key_list *rest);
+/* The end of a table's last line: "N runs have not finished ...", or nothing of 0. */
 void measures_print_unfinished(int runs);
 
-/* With `baseline`, the label of a group or the value in it: each group against it, in pairs of equal seed. STATUS_USAGE
-   names the groups if there is no such one. */
+/* of: NULL for the usual ones, which runs may lack. With `baseline`, the label of a group or the value in it: each
+   group against it, in pairs of equal seed. STATUS_USAGE names the groups if there is no such one. */
 int measures_show(const struct runset *, const char *of, int groups, enum measures_form, enum measures_mean,
                   const char *baseline, struct error *);
 #endif

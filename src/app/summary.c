@@ -35,13 +35,13 @@ json_t *summary_place_json(const struct place *p)
 
 void summary_places_of(const struct run_series *s, struct place *peak, struct place *last)
 {
-  *peak = *last = (struct place){NAN, NAN, -1, -1};
-  if (!s->rows) return;
-  long end = s->rows - 1;
-  for (long row = 0; row < s->rows; row++)
+  *peak = *last = (struct place){missing_value(), NAN, -1, -1};
+  const long rows = run_series_known(s);
+  for (long row = 0; row < rows; row++)
     for (long i = 0; i < s->width; i++) update_place(peak, s, row, i);
-  for (long i = 0; i < s->width; i++) update_place(last, s, end, i);
-  peak->value = without_nan_sign(peak->value), last->value = without_nan_sign(last->value);
+  for (long i = 0; rows && i < s->width; i++) update_place(last, s, rows - 1, i);
+  if (!isnan(peak->step)) peak->value = without_nan_sign(peak->value);
+  if (!isnan(last->step)) last->value = without_nan_sign(last->value);
 }
 
 void summary_places(const struct run_file *run, struct place *peak, struct place *last)
@@ -55,19 +55,19 @@ void summary_places(const struct run_file *run, struct place *peak, struct place
 int summary_last(const struct run_file *run, const char *series, double *value)
 {
   struct run_series s;
-  *value = NAN;
+  *value = missing_value();
   if (run_read(run, series, &s, NULL) != STATUS_OK) return 0;
-  int some = s.rows > 0 && s.width == 1; /* of several values none is the run's */
-  if (some) *value = s.value[s.rows - 1];
+  const long rows = s.width == 1 ? run_series_known(&s) : 0; /* of several values none is the run's */
+  if (rows) *value = s.value[rows - 1];
   run_series_free(&s);
-  return some;
+  return rows > 0;
 }
 
 void summary_number(int has, double value, char out[32])
 {
   if (!has)
     snprintf(out, 32, "-");
-  else if (isfinite(value))
+  else if (fabs(value) < 1e9)
     snprintf(out, 32, "%.4f", value);
   else
     table_number(value, out);

@@ -536,6 +536,13 @@ int run_describe(const struct run_file *file, const char *name, struct run_serie
   return read_any(file, name, 0, s, e);
 }
 
+long run_series_known(const struct run_series *s)
+{
+  long known = s->rows * s->width;
+  while (known > 0 && is_missing(s->value[known - 1])) known--;
+  return known ? (known - 1) / s->width + 1 : 0;
+}
+
 void run_series_free(struct run_series *s)
 {
   memory_free(s->step);

@@ -66,7 +66,8 @@ long run_rows(const struct run_file *, const char *series); /* 0: none, or no su
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 /* Describe a recorded series, without reading its numbers. */
 int run_describe(const struct run_file *, const char *name, struct run_series *, struct error *);
-int run_has_unread(const struct run_file *); /* were unreadable series, events or notes found? */
+int run_has_unread(const struct run_file *);      /* were unreadable series, events or notes found? */
+long run_series_known(const struct run_series *); /* rows up to the last one that has a value */
 void run_series_free(struct run_series *);
 /* The names of the places of an axis: [*count] texts of *room bytes each; the caller calls memory_free. NULL: none. */
 char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);

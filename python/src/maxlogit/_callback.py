@@ -52,6 +52,7 @@ class Training:
         self.last = self.waiting = step
         if self.clip is not None:
             self.clip.step()
+        self.recorder._ask(step)
 
     def flush(self, values: Optional[dict[str, Any]] = None) -> None:
         """Write the row that waits, or add to the last one."""

@@ -146,6 +146,7 @@ class Recorder:
         self._handle = c.c_void_p()
         self._series: dict[str, tuple[int, tuple[int, ...]]] = {}
         self._sources: list[Callable[[int], None]] = []
+        self._asked = -1  # the step that the sources were asked for
         self._row: dict[str, npt.NDArray[np.float64]] = {}  # what the next row has so far
         self._last_row: dict[str, npt.NDArray[np.float64]] = {}
         self._last_events: list[tuple[Any, ...]] = []  # of the last row's step
@@ -308,8 +309,8 @@ class Recorder:
                 given.update(joined(part))
             numbers = {name: _number_of(name, value) for name, value in given.items()}
             self._row.update((name, self._ready(name, value)) for name, value in numbers.items())
-            for source in () if again else self._sources:
-                source(step)
+            if not again:
+                self._ask(step)
         except BaseException:
             self._row = before
             raise
@@ -345,6 +346,13 @@ class Recorder:
                 self._tell(receiver, step, row)
         self._row = {}
         self._logs = True
+
+    def _ask(self, step: int) -> None:
+        """Take what is watched into the row of a step, once. A callback does so before the next pass, and logs later."""
+        if self._asked != step:
+            for source in self._sources:
+                source(step)
+            self._asked = step
 
     @_in_turn
     def log_rows(self, rows: Mapping[str, tuple[Any, Any]]) -> None:

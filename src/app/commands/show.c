@@ -11,6 +11,7 @@
 #include "analysis/dead.h"
 #include "analysis/json.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "config/config.h"
 
@@ -32,7 +33,7 @@ enum {
   NUMBERS
 }; /* of the last row but PEAK, of the whole run, and events of kind clip */
 struct summary {
-  double number[NUMBERS], lr; /* lr is train.lr */
+  double number[NUMBERS], lr; /* may be missing; lr is train.lr */
   int has_loss, has_val;      /* else there is no row */
   struct place peak, last;    /* max logits */
   long steps;                 /* updates done */
@@ -164,7 +165,7 @@ static struct run_failures summarise_group(const struct run_group *group, const 
   for (int k = 0; k < NUMBERS; k++) {
     int n = 0;
     for (int i = 0; i < group->count; i++)
-      if (!run_has_failed(&group->run[i])) values[n++] = s[i].number[k];
+      if (!run_has_failed(&group->run[i]) && !is_missing(s[i].number[k])) values[n++] = s[i].number[k];
     out[k] = interval_of(values, n, k == PEAK || k == LAST);
   }
   memory_free(values);
@@ -478,13 +479,11 @@ static int check_options(struct options *r, struct error *e)
   if (r->baseline && r->form > FORM_GROUPS)
     return error_set(e, STATUS_USAGE,
                      "show --baseline: not with --parameters, --events, --why, --dead or --sensitivity");
-  if (r->baseline && !r->of) r->of = "val,peak,last,clips";
   if (r->baseline && r->mean >= 0)
     return error_set(e, STATUS_USAGE, "show --mean: not with --baseline, whose means follow from the metric");
-  if (r->csv && !r->of) r->of = "loss,val,peak,last,clips";
   if (r->mean >= 0 && (!r->of || r->form != FORM_GROUPS))
     return error_set(e, STATUS_USAGE, "show --mean: of a group's metrics: with --of, and --group or --by");
-  if (r->of && r->form > FORM_GROUPS)
+  if ((r->of || r->csv) && r->form > FORM_GROUPS)
     return error_set(e, STATUS_USAGE,
                      "show --of, --csv: not with --parameters, --events, --why, --dead or --sensitivity");
   return STATUS_OK;
@@ -520,7 +519,7 @@ static void warn_of_thin_rows(const struct runset *set)
 
 static int show_set(const struct options *r, const struct runset *set, struct error *error)
 {
-  if (r->of)
+  if (r->of || r->csv || r->baseline)
     return measures_show(set, r->of, r->form == FORM_GROUPS,
                          r->csv    ? MEASURES_CSV
                          : r->json ? MEASURES_JSON

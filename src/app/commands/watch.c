@@ -43,7 +43,8 @@ static void values_of(const struct live_rows *l, long row, double out[LIVE_FIELD
 static void add_values(struct buffer *b, const double value[LIVE_FIELDS])
 {
   char text[32];
-  buffer_add(b, "step %.0f  loss %.4f", value[LIVE_STEP], without_nan_sign(value[LIVE_LOSS]));
+  buffer_add(b, "step %.0f", value[LIVE_STEP]);
+  if (!is_missing(value[LIVE_LOSS])) buffer_add(b, "  loss %.4f", without_nan_sign(value[LIVE_LOSS]));
   if (!isnan(value[LIVE_VAL_LOSS])) buffer_add(b, "  val %.4f", value[LIVE_VAL_LOSS]);
   const struct place place = {.layer = (int)value[LIVE_LAYER], .head = (int)value[LIVE_HEAD]};
   if (place.layer >= 0 || !isnan(value[LIVE_MAX_LOGIT]))
@@ -287,7 +288,8 @@ static void add_value(struct buffer *b, const struct watched_run *r, enum live_f
                       const char *format)
 {
   char text[32] = "-";
-  if (!isnan(r->last[LIVE_STEP])) snprintf(text, sizeof text, format, without_nan_sign(r->last[field]));
+  if (!isnan(r->last[LIVE_STEP]) && !is_missing(r->last[field]))
+    snprintf(text, sizeof text, format, without_nan_sign(r->last[field]));
   buffer_add(b, " %*s", width, text);
 }
 

@@ -36,8 +36,8 @@ enum maxlogit_mode {
 
 /* A key of letters, digits and _ - . /, at most 95 bytes, and its value as text; what reads as a number is
    stored as one. Nothing is prescribed, but maxlogit tells runs by "optimizer", "stabilizers" and "preset",
-   and pairs them by "train.seed"; "train.lr", "model.layers" and "model.heads" are its names for these (the
-   last two come from the axes where they are not given). */
+   and pairs them by "train.seed", or else "seed"; "train.lr", "model.layers" and "model.heads" are its names for
+   these (the last two come from the axes where they are not given). */
 struct maxlogit_setting {
   const char *key, *value;
 };

@@ -100,6 +100,13 @@ class _Output(NamedTuple):
     bias: Optional[_Weight]
 
 
+def _followed_through(x: Tensor) -> Tensor:
+    """In place of a detached tensor: a factor made of queries (q / q.detach().norm()) changes them, though it has no gradient
+    in training. Of a parameter a copy, which the pass may write into."""
+    with torch.enable_grad():
+        return x.clone() if x.is_leaf else x.view_as(x)
+
+
 def _as_weight(x: Any, dim: int) -> _Weight:
     """A parameter, or rows of one (a view); dim: of its outputs."""
     if isinstance(x, nn.Parameter):
@@ -120,6 +127,7 @@ def _as_weight(x: Any, dim: int) -> _Weight:
 
 _LINEAR = {F.linear}
 _ADDMM = {torch.addmm, Tensor.addmm}
+_DETACH = {Tensor.detach, torch.detach, Tensor.data.__get__}  # type: ignore[attr-defined]
 _MATMUL = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
 
 
@@ -167,6 +175,8 @@ class Probe(TorchFunctionMode):
             if is_attention:
                 with torch.no_grad():
                     return func(*args, **kwargs)
+        if func in _DETACH and args[0].requires_grad:
+            return _followed_through(args[0])
         if func is Tensor.register_hook:  # it waits for the gradient of a loss
             return torch.utils.hooks.RemovableHandle(OrderedDict())
         if kwargs.get("out") is not None:  # cannot be differentiated
@@ -665,7 +675,7 @@ def _untouched(model: nn.Module) -> Iterator[None]:
     devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
     own, numpys = random.getstate(), np.random.get_state()
     every = [(m._buffers, name, b) for m in model.modules() for name, b in m._buffers.items() if b is not None]
-    buffers = [(own, name, b, b.detach().clone()) for own, name, b in every]
+    buffers = [(own, name, b, b.detach().clone(), _writes(b)) for own, name, b in every]
     with torch.random.fork_rng(devices):
         try:
             yield
@@ -673,10 +683,22 @@ def _untouched(model: nn.Module) -> Iterator[None]:
             random.setstate(own)
             np.random.set_state(numpys)
             with torch.no_grad():
-                for own, name, buffer, value in buffers:
+                for own, name, buffer, value, writes in buffers:
                     own[name] = buffer  # some are replaced
-                    if not torch.equal(buffer, value):
-                        buffer.copy_(value)
+                    with contextlib.suppress(RuntimeError):  # of an expanded one, into which nobody can write
+                        if not _is_equal(buffer, value, writes):
+                            buffer.copy_(value)
+
+
+def _writes(x: Tensor) -> int:
+    return 0 if x.is_inference() else x._version
+
+
+def _is_equal(x: Tensor, value: Tensor, writes: int) -> bool:
+    try:
+        return torch.equal(x, value)  # a BatchNorm does not count what it writes
+    except RuntimeError:  # not of sparse tensors, or meta
+        return _writes(x) == writes
 
 
 @contextlib.contextmanager

@@ -30,9 +30,11 @@ _EPOCHS = tuple(  # in small letters: what a line must have, and the form
     )
 )
 _BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\u2501\u2578\u257a]{5,})")  # of Keras
+_COUNT = r"(?:\d{1,3}(?:(?:,\d{3}){1,4}|(?:_\d{3}){1,4})(?!\d|\.\d)|\d{1,15})"  # perhaps with thousands separators
 _STEP = re.compile(
     r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
-    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>\d{{1,15}})(?!\d|\.\d|[kmgs%]\b)(?:\s{{0,6}}/\s{{0,6}}(?P<total>\d{{1,15}}))?{_PERCENT}\]?"
+    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>{_COUNT})(?!\d|\.\d|e\d|_\d|[kmgs%]\b)"
+    rf"(?:\s{{0,6}}/\s{{0,6}}(?P<total>{_COUNT}))?{_PERCENT}\]?"
 )
 _BEFORE = re.compile(r"(?:^|[^\w/.-])([a-z]+)[ _-]$")
 _BEGIN = re.compile(
@@ -91,6 +93,10 @@ def _is_position(match: re.Match[str], text: str) -> bool:
     return not begin or not (text[begin - 1].isalnum() or text[begin - 1] in "_/.-")
 
 
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
 def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     """Where in a run a line is, and the rest of it."""
     row = None
@@ -114,8 +120,8 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
             row = Row(None, {}, best["mode"] or "", last, state.last if last is None else None)
         elif whole or row is None or row.at is None:
             epoch = None if whole else row.epoch if row else state.epoch
-            total, mode = int(best["total"] or 0), (row.prefix if row else "") or best["mode"] or ""
-            row = Row(None, {}, mode, epoch, int(best["at"]), total, not _rank(best["word"]) and total > 0)
+            total, mode = _whole(best["total"] or "0"), (row.prefix if row else "") or best["mode"] or ""
+            row = Row(None, {}, mode, epoch, _whole(best["at"]), total, not _rank(best["word"]) and total > 0)
         for match in reversed(steps):
             line = f"{line[: match.start('word')]}|{line[match.end() :]}"
     begin = None if row else _BEGIN.search(line)
