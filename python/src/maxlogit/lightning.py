@@ -22,17 +22,22 @@ class MaxLogitCallback(Callback):  # type: ignore[misc]
 
     def __init__(self, path: Any, *, clip: Optional[dict[str, Any]] = None, **options: Any) -> None:
         self.training = Training(path, clip, options)
+        self._losses: list[Any] = []  # of batches whose gradients are accumulated
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self._losses = []
         self.training.begin(pl_module, trainer.optimizers, trainer.global_step, trainer.global_rank, dict(pl_module.hparams))
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         step = trainer.global_step - 1
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        if loss is not None:  # of a batch, divided by how many are accumulated
+            self._losses.append(loss.detach() if hasattr(loss, "detach") else loss)
         if step == self.training.last:
             return  # gradients are accumulated
-        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        losses, self._losses = self._losses, []
         self.training.step(step)
-        self.training.flush({} if loss is None else {"loss": loss})
+        self.training.flush({"loss": sum(losses)} if losses else {})
         for logger in trainer.loggers:
             logger.log_metrics(self.training.latest, step=step)
 
