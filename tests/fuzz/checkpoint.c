@@ -10,6 +10,9 @@
 #include "storage/notes.h"
 #include "storage/run_file.h"
 
+enum { CHECKPOINT = 1, RUN = 2 };
+unsigned fuzz_untaken = CHECKPOINT | RUN;
+
 static int read_series(void *file, const char *name)
 {
   struct run_series s;
@@ -26,6 +29,7 @@ static void read_run(const char *path)
   struct error e = {0};
   long count = 0;
   if (run_open(&f, path, &e)) return;
+  fuzz_untaken &= ~(unsigned)RUN;
   run_series_names(f, read_series, f);
   if (!run_notes(f, &notes, &e)) notes_free(&notes);
   if (!run_events(f, &events, &count, &e)) memory_free(events);
@@ -36,7 +40,9 @@ static void read_checkpoint(const char *path)
 {
   struct checkpoint c;
   struct error e = {0};
-  if (!checkpoint_read(path, &c, &e)) checkpoint_free(&c);
+  if (checkpoint_read(path, &c, &e)) return;
+  fuzz_untaken &= ~(unsigned)CHECKPOINT;
+  checkpoint_free(&c);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)

@@ -9,6 +9,8 @@
 #include "fuzz.h"
 #include "config/config.h"
 
+unsigned fuzz_untaken = 1;
+
 static void check_error(int status, const struct error *e)
 {
   REQUIRE(status == STATUS_USAGE && e->status == STATUS_USAGE && *e->text);
@@ -22,7 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   memcpy(text, data, size);
   struct config *c = config_new();
   int status = config_read(c, text, "fuzz", &e);
-  if (status) check_error(status, &e);
+  if (status)
+    check_error(status, &e);
+  else
+    fuzz_untaken = 0;
   char *rest = text, *line;
   while ((line = strsep(&rest, "\n"))) { /* what was read before an error stays, and assignments follow it */
     e = (struct error){0};

@@ -1,5 +1,6 @@
 /* corpus.c - runs a fuzz target without a fuzzer: every file of its corpus whole, cut short, and with single
-   bytes changed. The program NAME_corpus reads $top_srcdir/tests/fuzz/corpora/NAME, or the folder it is given. */
+   bytes changed. Of each kind of input the reader must take one: else the target would test nothing of it. The program
+   NAME_corpus reads $top_srcdir/tests/fuzz/corpora/NAME, or the folder it is given. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,5 +62,6 @@ int main(int argc, char **argv)
   }
   closedir(folder);
   printf("%lu files, each in %d variants\n", (unsigned long)files, 1 + CUTS + CHANGES);
-  return files ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (fuzz_untaken) message("the reader has taken no input of these kinds: %#x", fuzz_untaken);
+  return files && !fuzz_untaken ? EXIT_SUCCESS : EXIT_FAILURE;
 }

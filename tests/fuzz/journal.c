@@ -14,6 +14,8 @@
 #include "storage/tables.h"
 #include "storage/texts.h"
 
+unsigned fuzz_untaken = 1;
+
 static const char started[] = "2026-01-01T00:00:00Z";
 enum { BEGIN = JOURNAL_HEAD, MARK = 16 };
 
@@ -121,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   REQUIRE(grown.rows == whole.rows);
   for (int f = 0; f < LIVE_FIELDS && whole.rows; f++)
     REQUIRE(!memcmp(grown.value[f], whole.value[f], (size_t)whole.rows * sizeof(double)));
+  if (whole.rows) fuzz_untaken = 0;
   live_end(&grown);
   live_end(&whole);
   go_on();

@@ -8,6 +8,8 @@
 #include "fuzz.h"
 #include "config/config.h"
 
+unsigned fuzz_untaken = 1;
+
 /* What was written reads back to the same run, written the same way. */
 static void check_finished(const struct config *c)
 {
@@ -36,6 +38,7 @@ static void check_points(const struct config *c)
     int status = config_finish(point, &e);
     if (status) BUG("a point does not hold: %s", e.text);
     check_finished(point);
+    fuzz_untaken = 0;
     config_free(point);
   }
 }
