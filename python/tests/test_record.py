@@ -485,6 +485,36 @@ class Recording(InFolder):
         self.assertRegex(self.printed("show", "--csv", "--of=loss,last", self.path), ",2,6.5\n")
 
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_the_first_row_may_lack_values(self):
+        for name, loss in (("grown", 40), ("held", 1)):
+            with maxlogit.Recorder(f"{self.folder}/{name}.h5", {"optimizer": "muon"}) as recorder:
+                recorder.log(0, {"attn/max_logit": [[maxlogit.MISSING, 1]]})
+                for step in range(1, 30):
+                    recorder.log(step, {"attn/max_logit": [[9 if step < 9 else 0.01, 1]]}, loss=loss if step > 9 else 2)
+        self.assertEqual([run["state"] for run in self.shown("grown.h5", "held.h5")], ["blown-up", "finished"])
+        self.assertRegex(self.printed("show", "--dead", "held.h5"), "0 0 attn/max_logit 9 9 0.01 no")
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_keys_of_other_programs(self):
+        for rate in ("0.001", "0.1"):
+            for seed in (1, 2):
+                config = {"optimizer": "adamw", "seed": seed, "learning_rate": rate, "run_name": f"{rate}-{seed}"}
+                with maxlogit.Recorder(f"{self.folder}/{rate}-{seed}.h5", config) as recorder:
+                    recorder.log(0, loss=float(rate) + seed)
+        command = [os.environ["MAXLOGIT_PROGRAM"], "show", "--group", "."]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        self.assertRegex(done.stderr, "runs of one group differ in learning_rate: --by learning_rate keeps them apart")
+        groups = self.shown("--group", "--by", "learning_rate", ".")
+        self.assertEqual([(g["group"], g["seeds"]) for g in groups], [("learning_rate=0.001", 2), ("learning_rate=0.1", 2)])
+        self.assertEqual(len(self.shown("--where", "learning_rate<0.01", ".")), 2)
+        self.assertEqual([run["seed"] for run in self.shown("--sort", "-learning_rate", ".")][:2], [1, 2])
+        self.assertIn("training loss", self.printed("plot", ".", "-t", "--x", "learning_rate", "--y", "loss"))
+        for words in (["show", "--by", "learnin_rate"], ["plot", "-t", "--x", "learnin_rate", "--y", "loss"]):
+            done = subprocess.run([command[0], *words, "."], capture_output=True, text=True, cwd=self.folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("learnin_rate: no such key", done.stderr)
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_large_losses_have_all_their_digits(self):
         with maxlogit.Recorder(self.path) as recorder:
             recorder.log(0, loss=-1.5e308)
@@ -564,28 +594,32 @@ class Recording(InFolder):
         self.assertNotIn("loss", run)
         np.testing.assert_array_equal(run["q"].values, [np.nan, 1, np.nan])
 
-    def test_of_two_new_recordings_of_one_name_one_is_refused(self):
+    def test_of_two_new_recordings_of_one_name_none_is_lost(self):
+        """The second is refused, or goes on in the file if the first is done."""
         program = """if 1:
             import maxlogit, sys
             print("begun", flush=True)
             sys.stdin.readline()
             try:
                 with maxlogit.Recorder(sys.argv[1], mode=sys.argv[2]) as r:
-                    r.log(0, loss=1.0)
+                    r.log(int(sys.argv[3]), loss=1.0)
             except maxlogit.MaxlogitError as problem:
                 sys.exit(f"{problem}")
         """
         for mode in ("new", "auto"):
             for trial in range(5):
-                command = [sys.executable, "-c", program, self.folder / f"{mode}{trial}.h5", mode]
-                two = [subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) for _ in range(2)]
+                path = self.folder / f"{mode}{trial}.h5"
+                command = [sys.executable, "-c", program, path, mode]
+                two = [subprocess.Popen([*command, str(i)], stdin=-1, stdout=-1, stderr=-1, text=True) for i in range(2)]
                 for one in two:
                     one.stdout.readline()
                 for one in two:
                     one.stdin.write("\n")
                     one.stdin.flush()
                 said = [one.communicate()[1] for one in two]
-                self.assertEqual(sorted(one.returncode for one in two), [0, 1], said)
+                done = [step for step, one in enumerate(two) if one.returncode == 0]
+                self.assertEqual(maxlogit.open(path)["loss"].steps.tolist(), done, said)
+                self.assertTrue(len(done) == 1 or mode == "auto", said)
 
     def test_a_process_forked_while_a_thread_writes_can_read(self):
         with maxlogit.Recorder(self.path) as recorder:

@@ -192,7 +192,7 @@ class Watched(InFolder):
         model = Nano()
         with mock.patch.object(_attention, "max_logits", wraps=_logits.max_logits) as counted:
             values = self.logits(model, lambda i: model(batch(i)), steps=7, every=3).values
-            self.assertEqual(counted.call_count, 3 * 2)
+            self.assertEqual(counted.call_count, 4 * 2)  # at step 1, too: how far apart rows are is not known before
         self.assertEqual(np.isnan(values).all((1, 2)).tolist(), [False, True, True, False, True, True, False])
         self.close(values[3], truth_of_nano(model, batch(3)))
 
@@ -204,7 +204,7 @@ class Watched(InFolder):
                 model(batch(step))
                 recorder.log(step, loss=1)
         missing = np.isnan(maxlogit.open(self.path)["attn/max_logit"].values).all((1, 2))
-        self.assertEqual(missing.tolist(), [False, True, False, False, False])  # that 7 follows 0 nobody knows
+        self.assertFalse(missing.any())
 
     def test_checkpointing_counts_once(self):
         for reentrant in (False, True):

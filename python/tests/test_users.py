@@ -289,6 +289,46 @@ class Users(in_folder.InFolder):
                     recorder.log(step, loss=1.0)
         self.assertLess(truth_of_nano(self.model, batch()).max(), TAU * 1.001)
 
+    def test_branches_of_other_heads(self):
+        """Rows go on where a branch with more heads runs later: the file keeps its places."""
+
+        class Branch(nn.Module):
+            def __init__(self, heads):
+                super().__init__()
+                self.heads, self.qkv = heads, nn.Linear(16, 48)
+
+            def forward(self, x):
+                q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+                return nn.functional.scaled_dot_product_attention(q, k, v)
+
+        class Branches(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.few, self.many = Branch(2), Branch(4)
+
+            def forward(self, x, name):
+                return getattr(self, name)(x)
+
+        model = Branches()
+        with maxlogit.Recorder(self.path) as recorder:
+            clip = mt.QKClip(model, tau=1e-3, recorder=recorder)
+            for step, (name, clips) in enumerate((("few", 2), ("many", 0), ("many", 4))):  # it is followed by the next pass
+                model(torch.randn(2, 5, 16), name)
+                self.assertEqual(clip.step(), clips)
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    recorder.log(step, loss=1.0)
+                self.assertEqual(sum("more heads, only since" in str(w.message) for w in said), int(step == 1))
+        self.assertEqual(maxlogit.open(self.path)["qk_clip/gamma"].shape, (3, 2, 2))
+        model = Branch(2)
+        clip = mt.QKClip(model, tau=1e-3)
+        model(torch.randn(2, 5, 16))
+        self.assertEqual(clip.step(), 2)
+        model.heads = 4
+        model(torch.randn(2, 5, 16))
+        with self.assertRaisesRegex(mt.CannotClip, "other numbers of heads in other passes"):
+            clip.step()
+
     def test_inference_mode_in_training(self):
         clip = mt.QKClip(self.model, tau=TAU)
         with torch.inference_mode():

@@ -28,11 +28,12 @@ int runset_measure(struct runset *set, const char *metric, struct error *error)
 
 static int is_key(void *wanted, const struct config_entry *entry) { return strcmp(wanted, entry->key) == 0; }
 
-static int check_key(const char *option, const char *key, struct error *error)
+static int check_key(const struct runset *set, const char *option, const char *key, struct error *error)
 {
   struct config *config = config_new();
   int status = STATUS_OK, known = config_each(config, is_key, (void *)(uintptr_t)key);
   for (int i = 0; i < FACTS; i++) known |= strcmp(facts[i], key) == 0;
+  for (int i = 0; set && i < set->runs && !known; i++) known = run_parameter(set->run[i].file, key) != NULL;
   if (!known) {
     const char *near = config_near_key(config, key);
     if (!near) near = text_nearest(key, facts, FACTS);
@@ -44,29 +45,28 @@ static int check_key(const char *option, const char *key, struct error *error)
   return status;
 }
 
-struct key_reading {
-  struct key_list *list;
-  const char *option;
-  struct error *error;
-};
-
 static int add_listed(void *context, const char *part)
 {
-  struct key_reading *r = context;
-  struct key_list *l = r->list;
-  if (check_key(r->option, part, r->error)) return 1;
+  struct key_list *l = context;
   l->name = memory_grow(l->name, (size_t)l->count, (size_t)l->count + 1, sizeof *l->name);
   snprintf(l->name[l->count++], sizeof *l->name, "%s", part);
   return 0;
 }
 
-int key_list_read(struct key_list *list, const char *option, const char *text, struct error *error)
+void key_list_split(struct key_list *list, const char *text)
 {
-  struct key_reading reading = {list, option, error};
   *list = (struct key_list){0};
-  if (!text_split(text, ',', add_listed, &reading)) return STATUS_OK;
-  key_list_free(list);
-  return STATUS_USAGE;
+  text_split(text, ',', add_listed, list);
+}
+
+int key_list_read(struct key_list *list, const char *option, const char *text, const struct runset *set,
+                  struct error *error)
+{
+  int status = STATUS_OK;
+  key_list_split(list, text);
+  for (int k = 0; k < list->count && !status; k++) status = check_key(set, option, list->name[k], error);
+  if (status) key_list_free(list);
+  return status;
 }
 
 /* --- conditions ---------------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static int holds(const struct condition *c, const struct run *run)
 }
 
 /* "KEY OP VALUES", all of it in `text`, which is cut in pieces. */
-static int read_condition(struct condition *c, char *text, struct error *error)
+static int read_condition(struct condition *c, char *text, const struct runset *set, struct error *error)
 {
   size_t length = strcspn(text, "!<>="), end = length;
   char sign[3] = "";
@@ -138,7 +138,7 @@ static int read_condition(struct condition *c, char *text, struct error *error)
   c->values = text + end;
   while (*c->values == ' ') c->values++;
   c->of_metric = is_metric_name(c->key);
-  int status = c->of_metric ? STATUS_OK : check_key("--where", c->key, error);
+  int status = c->of_metric ? STATUS_OK : check_key(set, "--where", c->key, error);
   if (!status && c->operator> IS_NOT && strcmp(c->key, "date") != 0 && !run_is_number(c->values, &number))
     status = error_set(error, STATUS_USAGE, "--where %s: %s wants one number", text, sign);
   return status;
@@ -185,7 +185,7 @@ static int keep_where(void *context, const char *part)
   struct runset *set = keeping->set;
   struct condition c;
   char *text = memory_text(part);
-  int status = read_condition(&c, text, keeping->error), kept = 0;
+  int status = read_condition(&c, text, set, keeping->error), kept = 0;
   if (!status && c.of_metric) status = runset_measure(set, c.key, keeping->error);
   for (int i = 0; i < set->runs && !status; i++) kept += holds(&c, &set->run[i]);
   if (!status && !kept) {

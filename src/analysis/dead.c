@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 
 static const char *const dead_series[] = {"attn/max_logit", "head_q/frobenius_norm", "head_k/frobenius_norm",
                                           NULL};
@@ -25,13 +26,14 @@ static void add(struct found *f, const struct dead_head *one)
 /* One head, down its column. */
 static void follow(const struct run_series *s, long column, double share, const char *series, struct found *f)
 {
-  struct dead_head now = {.series = series,
-                          .layer = (int)(column / s->heads),
-                          .head = (int)(column % s->heads),
-                          .start = s->value[column]};
+  struct dead_head now = {
+    .series = series, .layer = (int)(column / s->heads), .head = (int)(column % s->heads)};
   int is_dead = 0;
+  long row = 0;
+  while (row < s->rows && is_missing(s->value[row * s->width + column])) row++;
+  if (row < s->rows) now.start = s->value[row * s->width + column];
   if (!isfinite(now.start) || !(now.start > 0)) return;
-  for (long row = 1; row < s->rows; row++) {
+  while (++row < s->rows) {
     double x = s->value[row * s->width + column];
     if (!isfinite(x)) continue;
     if (!is_dead && x < share * now.start) {

@@ -343,6 +343,41 @@ void runset_columns(const struct runset *set, const char *but, struct key_list *
   memory_free(keys.key);
 }
 
+struct mixed_keys {
+  const struct run *first, *other;
+  struct key_list out;
+};
+
+/* Numbers alone: names and folders differ from seed to seed. */
+static int add_mixed(void *context, const char *key, const char *value)
+{
+  struct mixed_keys *m = context;
+  const char *own = run_parameter(m->first->file, key);
+  double x, y;
+  if (m->out.count == 3) return 1;
+  if (!own || !run_is_number(own, &x) || !run_is_number(value, &y) || x == y) return 0;
+  if (is_own_key(key) || text_ends_with(key, "seed")) return 0;
+  for (int k = 0; k < m->out.count; k++)
+    if (!strcmp(m->out.name[k], key)) return 0;
+  add_name(&m->out, key);
+  return 0;
+}
+
+void runset_warn_of_mixed(const struct runset *set)
+{
+  struct mixed_keys m = {.out = {0}};
+  for (int g = 0; g < set->groups; g++)
+    for (int i = 1; i < set->group[g].count; i++) {
+      m.first = set->group[g].run, m.other = m.first + i;
+      if (!strcmp(run_data(m.other->file), "recorded")) run_parameters(m.other->file, add_mixed, &m);
+    }
+  if (m.out.count)
+    warning("runs of one group differ in %s%s%s%s%s: --by %s keeps them apart", m.out.name[0],
+            m.out.count > 1 ? ", " : "", m.out.count > 1 ? m.out.name[1] : "", m.out.count > 2 ? ", " : "",
+            m.out.count > 2 ? m.out.name[2] : "", m.out.name[0]);
+  key_list_free(&m.out);
+}
+
 /* Of runs without one, their kind. */
 static int have_one_preset(const struct run *a, const struct run *b)
 {

@@ -203,8 +203,7 @@ static void find_rows(const struct metric *m, const struct run *run, const struc
   double first = m->first, last = m->last;
   *from = 0, *to = s->rows;
   if (m->window == WINDOW_ROWS) {
-    *to = run_series_known(s);
-    if (m->first < (double)*to) *from = *to - (long)m->first;
+    if (m->first < (double)s->rows) *from = s->rows - (long)m->first;
     if (m->first > 1 && *from + 1 < *to && s->step[*from] == 0) ++*from; /* before any training */
     return;
   }

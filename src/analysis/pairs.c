@@ -108,7 +108,7 @@ static int same_first(const struct run *a, const struct run *b, const char *name
   if (!run_rows(a->file, name) || !run_rows(b->file, name)) return -1;
   if (run_read(a->file, name, &x, NULL) != STATUS_OK) return -1;
   if (run_read(b->file, name, &y, NULL) == STATUS_OK) {
-    answer = same(&x, &y);
+    if (x.rows && y.rows) answer = same(&x, &y);
     run_series_free(&y);
   }
   run_series_free(&x);
@@ -134,7 +134,7 @@ int pairs_of(const struct runset *a, const struct runset *b, const char *by, str
 {
   struct key_list keys = {0};
   const struct run **x = NULL, **y = NULL;
-  int status = by ? key_list_read(&keys, "--by", by, error) : STATUS_OK, both = 0;
+  int status = by ? key_list_read(&keys, "--by", by, a, error) : STATUS_OK, both = 0;
   *pairs = NULL;
   *count = 0;
   if (!status) status = sort_by_place(a, &keys, &x, error);
@@ -168,7 +168,7 @@ int pairs_together(const struct pair *p, const struct pair *q, const char *by)
 {
   struct key_list keys = {0};
   int same = 1;
-  if (by && key_list_read(&keys, "--by", by, NULL)) return 0;
+  if (by) key_list_split(&keys, by);
   for (int k = 0; k < keys.count && same; k++)
     same = run_order(p->a ? p->a : p->b, q->a ? q->a : q->b, keys.name[k]) == 0;
   key_list_free(&keys);
@@ -180,7 +180,8 @@ void pairs_values(const struct pair *p, const char *by, int in_short, char *out,
   struct key_list keys = {0};
   char value[RUN_VALUE];
   *out = 0;
-  if (!by || key_list_read(&keys, "--by", by, NULL)) return;
+  if (!by) return;
+  key_list_split(&keys, by);
   for (int k = 0; k < keys.count; k++) {
     size_t used = strlen(out);
     snprintf(out + used, room - used, "%s%s=%s", used ? " " : "",

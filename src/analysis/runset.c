@@ -197,7 +197,8 @@ static int compare_by_order(const void *a, const void *b, void *context)
   return order ? order : (x > y) - (x < y); /* else as they stand */
 }
 
-static int read_order(struct runset_order *o, const struct selection *selection, struct error *error)
+static int read_order(struct runset_order *o, const struct selection *selection, const struct runset *set,
+                      struct error *error)
 {
   const char *sort = selection->sort ? selection->sort : "date";
   struct key_list keys = {0};
@@ -207,7 +208,7 @@ static int read_order(struct runset_order *o, const struct selection *selection,
     text_fill(o->key, sizeof o->key, sort + o->downwards);
     return STATUS_OK;
   }
-  int status = key_list_read(&keys, "--sort", sort + o->downwards, error);
+  int status = key_list_read(&keys, "--sort", sort + o->downwards, set, error);
   if (!status && keys.count != 1)
     status = error_set(error, STATUS_USAGE, "--sort=%s: one key is wanted", sort);
   if (!status) snprintf(o->key, sizeof o->key, "%s", keys.name[0]);
@@ -258,6 +259,20 @@ static void order_groups(struct runset *set)
   set->group = ordered;
 }
 
+static int read_keys(struct key_list *by, const struct selection *selection, const struct runset *set,
+                     struct error *error)
+{
+  const char *const option[] = {"--x", "--y", "--by"}, *const text[] = {selection->x, selection->y,
+                                                                        selection->by};
+  int status = STATUS_OK;
+  for (int i = 0; i < 3 && !status; i++) {
+    key_list_free(by);
+    if (text[i]) status = key_list_read(by, option[i], text[i], set, error);
+  }
+  if (!selection->by) key_list_free(by);
+  return status;
+}
+
 int runset_select(struct runset *set, const struct selection *selection, unsigned flags, struct error *error)
 {
   struct keys keys;
@@ -266,9 +281,9 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   struct opening o = {.set = set, .keys = &keys, .flags = flags};
   *set = (struct runset){0};
   keys_init(&keys);
-  int status = selection->by ? key_list_read(&by, "--by", selection->by, error) : STATUS_OK;
-  if (!status) status = read_order(&order, selection, error);
-  if (!status) status = open_paths(&o, selection, error);
+  int status = open_paths(&o, selection, error);
+  if (!status) status = read_keys(&by, selection, set, error);
+  if (!status) status = read_order(&order, selection, set, error);
   if (!status) runset_share_names(set);
   const int by_metric = order.by_metric || runset_keeps_by_metric(selection); /* of files as a whole */
   if (!status && by_metric) keep_readable(&o, error);
@@ -283,6 +298,7 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   else {
     set->is_bare = (flags & RUNSET_BARE) != 0;
     runset_group(set, &keys, &by);
+    if (flags & RUNSET_RECORDED && !selection->by) runset_warn_of_mixed(set);
     list_runs(set, selection->sort || selection->last ? &order : NULL);
     if (selection->sort) order_groups(set);
   }

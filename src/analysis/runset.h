@@ -38,13 +38,14 @@ struct selection {
   char *const *path; /* files, and folders: all *.h5 in it */
   int paths;
   /* "KEY OP VALUE & ...", OP one of = != < <= > >=; VALUE,VALUE,... for any of them (=) or none of them
-     (!=). All must hold. KEY: a key of the configuration, kind, state, id, seed, steps (done), date (started), or a
+     (!=). All must hold. KEY: a key of the configuration or of a recording, kind, state, id, seed, steps (done), date (started), or a
      metric (metric.h). Numbers compare as numbers; a run that does not have the key has no value: only != holds. */
   char *const *where;
   int wheres;
-  const char *by;   /* "KEY,KEY,...": runs that have the same values of these are a group */
-  const char *sort; /* "KEY", "-KEY" downwards; also the order of the groups, by their first run */
-  long last;        /* keep so many: the last in that order; without one, those started last */
+  const char *x, *y; /* keys along axes, only checked */
+  const char *by;    /* "KEY,KEY,...": runs that have the same values of these are a group */
+  const char *sort;  /* "KEY", "-KEY" downwards; also the order of the groups, by their first run */
+  long last;         /* keep so many: the last in that order; without one, those started last */
 };
 
 /* Choose what is selected by heads alone where files have one. A file that cannot be read, damaged or no run
@@ -59,12 +60,14 @@ void runset_close(struct runset *);
 /* The status for a command to end with: STATUS_FAIL where files were left out, or a series could not be read. */
 int runset_damage(const struct runset *);
 
-/* A list of keys, "train.lr,kind": each is one that conditions know. */
+/* A list of keys, "train.lr,kind". Read: each is one that conditions know, or that a run of the set has. */
 struct key_list {
   char (*name)[96];
   int count;
 };
-int key_list_read(struct key_list *, const char *option, const char *text, struct error *);
+void key_list_split(struct key_list *, const char *text);
+int key_list_read(struct key_list *, const char *option, const char *text, const struct runset *,
+                  struct error *);
 void key_list_free(struct key_list *);
 /* The last part of a key, "lr" of train.lr; the whole key where another one of the list has the same last part. */
 const char *key_list_short(const struct key_list *, int);

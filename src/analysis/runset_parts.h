@@ -21,6 +21,7 @@ char *run_identity(const struct run *, const struct keys *);
 /* The same settings have one name, whether a preset or its keys were given. */
 void runset_share_names(struct runset *);
 void runset_group(struct runset *, struct keys *, const struct key_list *by); /* by: may be empty */
+void runset_warn_of_mixed(const struct runset *); /* in numbers that another program recorded */
 const char *group_value(const struct run_group *, const struct sort_key *);
 /* run.c */
 void run_free(struct run *);

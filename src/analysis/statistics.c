@@ -49,7 +49,8 @@ static double acceleration(const double *x, int n)
     cubes += d * d * d;
     squares += d * d;
   }
-  return squares > 0 ? cubes / (6 * pow(squares, 1.5)) : 0;
+  double skewness = cubes / (6 * pow(squares, 1.5));
+  return isfinite(skewness) ? skewness : 0; /* beyond 1e100, or below 1e-100, it is unknown */
 }
 
 struct interval interval_bootstrap(const double *x, int n, double level, uint64_t seed)

@@ -269,6 +269,17 @@ int table_columns_agree(const struct table *a, const struct table *b)
   return same;
 }
 
+/* A run's value at a step before row `next`: between two of its rows that of a line. Missing before its first row and
+   behind its last. */
+static double value_at(const struct table *run, long next, double step, int c)
+{
+  if (next < run->rows && run->step[next] == step) return row_of(run, next)[c];
+  if (next == 0 || next == run->rows) return missing_value();
+  const double from = row_of(run, next - 1)[c], to = row_of(run, next)[c], begin = run->step[next - 1];
+  if (!isfinite(from) || !isfinite(to)) return missing_value();
+  return from + (to - from) * ((step - begin) / (run->step[next] - begin));
+}
+
 void table_band(struct table *out, const struct table *runs, int count, int geometric)
 {
   long rows = 0, *next = memory_new((size_t)count, sizeof *next);
@@ -286,8 +297,8 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
     for (int c = 0; c < runs[0].columns; c++) {
       int n = 0;
       for (int i = 0; i < count; i++) {
-        if (next[i] == runs[i].rows || runs[i].step[next[i]] != step || c >= runs[i].columns) continue;
-        x[n] = row_of(&runs[i], next[i])[c];
+        if (c >= runs[i].columns) continue;
+        x[n] = value_at(&runs[i], next[i], step, c);
         n += !is_missing(x[n]);
       }
       struct interval interval = interval_of(x, n, geometric);

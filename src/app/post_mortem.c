@@ -204,7 +204,7 @@ static int find_growth(struct post_mortem *p, const struct run *run, struct erro
     status = read_series(run, growing[i], &s, error);
     if (status) break;
     see_growth(p, &s);
-    if (s.rows) run_series_free(&s);
+    run_series_free(&s);
   }
   qsort(p->growth, (size_t)p->growths, sizeof *p->growth, by_growth);
   return status;
@@ -289,9 +289,9 @@ int post_mortem_of(struct post_mortem *p, const struct run *run, struct error *e
       find_hints(p, run);
     }
   }
-  if (l.loss.rows) run_series_free(&l.loss);
-  if (l.grad_norm.rows) run_series_free(&l.grad_norm);
-  if (l.logit.rows) run_series_free(&l.logit);
+  run_series_free(&l.loss);
+  run_series_free(&l.grad_norm);
+  run_series_free(&l.logit);
   memory_free(event);
   if (status) post_mortem_free(p);
   return status;

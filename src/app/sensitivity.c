@@ -197,7 +197,7 @@ static void print_json(const struct sensitivity *s, const struct sensitivity_res
 int sensitivity_show(const struct runset *set, const char *key, int json, struct error *e)
 {
   struct key_list known;
-  if (key_list_read(&known, "show --sensitivity", key, e)) return e->status;
+  if (key_list_read(&known, "show --sensitivity", key, set, e)) return e->status;
   key_list_free(&known);
   struct sensitivity s = {.set = set, .key = key};
   struct sensitivity_result *r = memory_new((size_t)set->groups + 1, sizeof *r);

@@ -36,10 +36,9 @@ json_t *summary_place_json(const struct place *p)
 void summary_places_of(const struct run_series *s, struct place *peak, struct place *last)
 {
   *peak = *last = (struct place){missing_value(), NAN, -1, -1};
-  const long rows = run_series_known(s);
-  for (long row = 0; row < rows; row++)
+  for (long row = 0; row < s->rows; row++)
     for (long i = 0; i < s->width; i++) update_place(peak, s, row, i);
-  for (long i = 0; rows && i < s->width; i++) update_place(last, s, rows - 1, i);
+  for (long i = 0; s->rows && i < s->width; i++) update_place(last, s, s->rows - 1, i);
   if (!isnan(peak->step)) peak->value = without_nan_sign(peak->value);
   if (!isnan(last->step)) last->value = without_nan_sign(last->value);
 }
@@ -57,10 +56,10 @@ int summary_last(const struct run_file *run, const char *series, double *value)
   struct run_series s;
   *value = missing_value();
   if (run_read(run, series, &s, NULL) != STATUS_OK) return 0;
-  const long rows = s.width == 1 ? run_series_known(&s) : 0; /* of several values none is the run's */
-  if (rows) *value = s.value[rows - 1];
+  const int some = s.rows > 0 && s.width == 1; /* of several values none is the run's */
+  if (some) *value = s.value[s.rows - 1];
   run_series_free(&s);
-  return rows > 0;
+  return some;
 }
 
 void summary_number(int has, double value, char out[32])

@@ -119,7 +119,7 @@ int maxlogit_run_read(const struct maxlogit_run *run, const char *name, struct m
   struct error e = {0};
   struct run_series s;
   *out = (struct maxlogit_values){.rows = 0};
-  int status = run_read(run->file, name, &s, &e);
+  int status = run_read_all(run->file, name, &s, &e);
   run_rest(run->file);
   if (status) return error_export(error, status, &e);
   snprintf(out->name, sizeof out->name, "%s", s.name);

@@ -153,12 +153,12 @@ static int compare_series(void *context, const char *name)
 {
   struct comparing *c = context;
   struct run_series x, y;
-  int status = run_read(c->first, name, &x, c->error);
+  int status = run_read_all(c->first, name, &x, c->error);
   if (status) return status;
   if (x.rows && !run_rows(c->again, name))
     status = error_set(c->error, STATUS_FAIL, "%s was recorded the first time, and not now", name);
   else if (x.rows) {
-    status = run_read(c->again, name, &y, c->error);
+    status = run_read_all(c->again, name, &y, c->error);
     if (!status) {
       status = same_rows(c, &x, &y);
       run_series_free(&y);

@@ -122,7 +122,7 @@ static int read_series(void *context, const char *name)
 {
   struct edit_reading *c = context;
   struct run_series s;
-  int status = run_read(c->run, name, &s, c->error);
+  int status = run_read_all(c->run, name, &s, c->error);
   if (!status) run_series_free(&s);
   return status;
 }

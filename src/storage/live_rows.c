@@ -150,7 +150,7 @@ static int take_name(void *context, const char *name)
   int i = 0;
   while (i < SOURCES && strcmp(sources[i].series, name)) i++;
   if (i == SOURCES && (r->rows->rows || run_has_unread(r->run))) return 0; /* steps are known */
-  if (run_read(r->run, name, &x, NULL)) return 0;
+  if (run_read_all(r->run, name, &x, NULL)) return 0;
   take_series(r->rows, &x, i < SOURCES ? sources[i].field : LIVE_STEP);
   run_series_free(&x);
   return 0;

@@ -526,21 +526,36 @@ static int read_any(const struct run_file *file, const char *name, int values, s
   return STATUS_OK;
 }
 
-int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+int run_read_all(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
 {
   return read_any(file, name, 1, s, e);
+}
+
+static int has_value(const struct run_series *s, long row)
+{
+  long i = 0;
+  while (i < s->width && is_missing(s->value[row * s->width + i])) i++;
+  return i < s->width;
+}
+
+int run_read(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
+{
+  long kept = 0;
+  const size_t bytes = sizeof *s->value;
+  if (run_read_all(file, name, s, e)) return e ? e->status : STATUS_FAIL;
+  for (long row = 0; row < s->rows; row++) {
+    if (!has_value(s, row)) continue;
+    s->step[kept] = s->step[row];
+    memmove(s->value + kept * s->width, s->value + row * s->width, (size_t)s->width * bytes);
+    kept++;
+  }
+  s->rows = kept;
+  return STATUS_OK;
 }
 
 int run_describe(const struct run_file *file, const char *name, struct run_series *s, struct error *e)
 {
   return read_any(file, name, 0, s, e);
-}
-
-long run_series_known(const struct run_series *s)
-{
-  long known = s->rows * s->width;
-  while (known > 0 && is_missing(s->value[known - 1])) known--;
-  return known ? (known - 1) / s->width + 1 : 0;
 }
 
 void run_series_free(struct run_series *s)

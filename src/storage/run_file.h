@@ -61,13 +61,15 @@ int run_series_names(const struct run_file *, int (*each)(void *, const char *na
 /* Series that are computed from recorded ones: storage/derived.h. */
 int run_derived_names(const struct run_file *, int (*each)(void *, const char *name), void *);
 long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
-/* Read a series. For an unknown name the error suggests the nearest one. A series that exists but is unreadable is
-   STATUS_FAIL; if `error` is NULL, one warning names it. */
+/* Read a series without the rows of which every value is missing: there may be none left. For an unknown name the error
+   suggests the nearest one. A series that exists but is unreadable is STATUS_FAIL; if `error` is NULL, one warning names
+   it. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
+/* The same with every row. */
+int run_read_all(const struct run_file *, const char *name, struct run_series *, struct error *);
 /* Describe a recorded series, without reading its numbers. */
 int run_describe(const struct run_file *, const char *name, struct run_series *, struct error *);
-int run_has_unread(const struct run_file *);      /* were unreadable series, events or notes found? */
-long run_series_known(const struct run_series *); /* rows up to the last one that has a value */
+int run_has_unread(const struct run_file *); /* were unreadable series, events or notes found? */
 void run_series_free(struct run_series *);
 /* The names of the places of an axis: [*count] texts of *room bytes each; the caller calls memory_free. NULL: none. */
 char *run_axis_names(const struct run_file *, const char *axis, long *count, size_t *room);

@@ -274,6 +274,22 @@ static int has_blown_up(const struct made *m)
   return isfinite(mean) && (mean - first > 0.1 * fabs(first) || (least < guess && mean > 1.1 * guess));
 }
 
+/* A row whose values are all missing is none. */
+static void drop_missing_rows(struct made *m)
+{
+  for (int s = 0; s < SERIES; s++) {
+    int kept = 0;
+    for (int row = 0; row < m->rows[s]; row++) {
+      int known = 0;
+      for (int i = 0; i < width[s]; i++) known += !is_missing(m->value[s][row][i]);
+      if (!known) continue;
+      m->step[s][kept] = m->step[s][row];
+      memmove(m->value[s][kept++], m->value[s][row], sizeof m->value[s][row]);
+    }
+    m->rows[s] = kept;
+  }
+}
+
 START_TEST(every_metric)
 {
   enum { RUNS = 9 };
@@ -304,6 +320,7 @@ START_TEST(every_metric)
     fill(&m[i], (uint64_t)i, rows[i]);
     m[i].last_step = rows[i][0] ? lround(m[i].step[LOSS][rows[i][0] - 1]) + 1 : 0;
     write_run(&m[i]);
+    drop_missing_rows(&m[i]);
   }
   for (int i = 0; i < RUNS; i++) {
     opened(&set, (char *const *)(uintptr_t)&paths[i], 1, 0);
@@ -781,7 +798,7 @@ START_TEST(merged_groups)
   static const char *const keys[] = {"optimizer", "seed", "train.lr,seed", "state"};
   for (int k = 0; k < 4; k++) {
     opened(&set, all_paths, 1, 0);
-    ck_assert(!key_list_read(&by, "--by", keys[k], &e));
+    ck_assert(!key_list_read(&by, "--by", keys[k], NULL, &e));
     runset_merge(&set, &by, &merged, of);
     int runs = 0;
     for (int m = 0; m < merged.groups; m++) runs += merged.group[m].count;

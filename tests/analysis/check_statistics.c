@@ -177,6 +177,17 @@ START_TEST(values_that_are_equal_have_edges)
 }
 END_TEST
 
+START_TEST(numbers_of_any_size)
+{
+  static const double unit[] = {1e103, 1e307, 1e-120, 5e-324};
+  for (int k = 0; k < 4; k++) {
+    double x[] = {unit[k], -unit[k], 3 * unit[k]};
+    struct interval i = interval_bootstrap(x, 3, 0.95, 1);
+    ck_assert_msg(i.lo <= i.mean && i.mean <= i.hi, "%g: [%g, %g]", unit[k], i.lo, i.hi);
+  }
+}
+END_TEST
+
 START_TEST(nothing_is_made_of_nan_or_too_few)
 {
   double x[] = {1, NAN, 3};
@@ -456,6 +467,21 @@ START_TEST(extremes_of_intervals)
 }
 END_TEST
 
+/* The value that a run has at a step, or would have on a line between two rows. */
+static double value_on_line(const struct table *t, double step, int c)
+{
+  long before = row_at(t, step), after = before;
+  if (before < 0)
+    for (double s = step; s >= -1 && before < 0; s--) before = row_at(t, s);
+  if (after < 0)
+    for (double s = step; s < 200 && after < 0; s++) after = row_at(t, s);
+  if (before < 0 || after < 0) return missing_value();
+  const double from = t->value[before * t->columns + c], to = t->value[after * t->columns + c];
+  if (before == after) return from;
+  if (!isfinite(from) || !isfinite(to)) return missing_value();
+  return from + (to - from) * ((step - t->step[before]) / (t->step[after] - t->step[before]));
+}
+
 /* Over runs: at each step that one has, the mean and interval of the values that are known. */
 START_TEST(bands_of_tables)
 {
@@ -488,8 +514,8 @@ START_TEST(bands_of_tables)
         double x[4];
         int n = 0;
         for (int i = 0; i < count; i++) {
-          const long r = row_at(&run[i], step);
-          if (r >= 0 && !is_missing(run[i].value[r * columns + c])) x[n++] = run[i].value[r * columns + c];
+          x[n] = value_on_line(&run[i], step, c);
+          n += !is_missing(x[n]);
         }
         const struct interval wanted = interval_of(x, n, geometric);
         most = n > most ? n : most;
@@ -712,6 +738,7 @@ int main(void)
   tcase_add_test(k, median_and_interval);
   tcase_add_test(k, as_scipy_has_it);
   tcase_add_test(k, values_that_are_equal_have_edges);
+  tcase_add_test(k, numbers_of_any_size);
   tcase_add_test(k, nothing_is_made_of_nan_or_too_few);
   tcase_add_test(k, ranks_of_fifty_and_one);
   tcase_add_test(k, of_two_or_without_a_spread);

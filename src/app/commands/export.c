@@ -132,7 +132,7 @@ static int read_series(const struct options *r, const struct run *run, const cha
     return status;
   }
   snprintf(name, sizeof name, "%.*s", pattern ? (int)(pattern - word) : (int)strlen(word), word);
-  int status = run_read(run->file, name, &series, error);
+  int status = run_read_all(run->file, name, &series, error);
   if (status) return status; /* which names the file */
   table_from_series(out, &series, 0, (int)r->layer, (int)r->head);
   if (out->columns == 0)

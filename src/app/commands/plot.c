@@ -226,7 +226,7 @@ static int is_key(const char *text)
 {
   struct key_list keys;
   struct error e = {0};
-  int status = key_list_read(&keys, "--x", text, &e);
+  int status = key_list_read(&keys, "--x", text, NULL, &e);
   if (!status) key_list_free(&keys);
   return !status;
 }
@@ -296,21 +296,14 @@ static int draw_difference(struct options *r, struct error *error)
   return status;
 }
 
-/* That they are keys is asked here, where they bear their options' names. */
-static int check_axes(const struct options *r, struct error *error)
+/* What else may stand there. */
+static void name_metrics(struct error *error)
 {
-  struct key_list keys;
-  if (key_list_read(&keys, "--x", r->x, error)) {
-    struct error why = *error;
-    *error = (struct error){0};
-    return error_set(error, why.status,
-                     "%.1500s; a metric may stand along x, too: peak, val, SERIES:last:mean, ...", why.text);
-  }
-  key_list_free(&keys);
-  if (!r->of) return STATUS_OK;
-  if (key_list_read(&keys, "--y", r->y, error)) return error->status;
-  key_list_free(&keys);
-  return STATUS_OK;
+  struct error why = *error;
+  if (strncmp(why.text, "--x ", 4) != 0 || !strstr(why.text, "no such key")) return;
+  *error = (struct error){0};
+  error_set(error, why.status, "%.1500s; a metric may stand along x, too: peak, val, SERIES:last:mean, ...",
+            why.text);
 }
 
 static int is_axis(const struct options *r, const char *key)
@@ -344,15 +337,15 @@ static int draw_set(struct options *r, struct error *error)
   } else if (r->x) { /* a group for each value of x (and y); neighbours make a curve, or a panel */
     const char *metric = r->of ? r->of : r->y ? r->y : "val";
     buffer_add(&by, "%s%s%s,%s", kinds, r->of ? "," : "", r->of ? r->y : "", r->x);
-    selection->by = by.text;
-    status = check_axes(r, error);
-    if (!status) status = metric_read(r->metric, metric, error);
+    selection->by = by.text, selection->x = r->x, selection->y = r->of ? r->y : NULL;
+    status = metric_read(r->metric, metric, error);
     if (!status && !r->y)
       message("plot: val, the last validation loss, over %s; --y METRIC draws another", r->x);
   }
   if (!status)
     status =
       runset_select(&set, selected_runs_open(&r->chosen), RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
+  if (status) name_metrics(error);
   if (!status) {
     r->request = (struct figure_request){.set = &set,
                                          .x = r->x,

@@ -69,7 +69,7 @@ static int make_panels(struct map *m, const char *by, struct error *error)
 {
   struct key_list keys;
   m->panel_of = memory_new((size_t)m->set->groups + 1, sizeof *m->panel_of);
-  if (key_list_read(&keys, "--by", by, error)) return error->status;
+  key_list_split(&keys, by);
   runset_merge(m->set, &keys, &m->panels, m->panel_of);
   key_list_free(&keys);
   if (m->panels.groups <= PANELS) return STATUS_OK;

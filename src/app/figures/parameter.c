@@ -45,10 +45,10 @@ static int compare_by_x(const void *a, const void *b, void *context)
   return (left > right) - (left < right);
 }
 
-static int make_curves(struct parameter_figure *d, const char *by, struct error *error)
+static void make_curves(struct parameter_figure *d, const char *by)
 {
   struct key_list keys;
-  if (key_list_read(&keys, "--by", by, error)) return error->status;
+  key_list_split(&keys, by);
   int groups = d->set->groups, *curve_of = memory_new((size_t)groups + 1, sizeof *curve_of), placed = 0;
   runset_merge(d->set, &keys, &d->curves, curve_of);
   key_list_free(&keys);
@@ -62,7 +62,6 @@ static int make_curves(struct parameter_figure *d, const char *by, struct error 
   }
   d->first[d->curves.groups] = placed;
   memory_free(curve_of);
-  return STATUS_OK;
 }
 
 static int counts(const struct parameter_figure *d, const struct run *run)
@@ -180,7 +179,7 @@ static int parameter_data(FILE *f, const struct figure_request *r, struct error 
   struct parameter_figure d = {.set = set, .x = r->x, .metric = r->metric};
   int status = metrics_of(r->metric, 1, set, &d.value, error);
   if (status) return status;
-  status = make_curves(&d, r->by, error);
+  make_curves(&d, r->by);
   d.last = memory_new(3 * (size_t)d.curves.groups + 1, sizeof *d.last);
   d.last_x = d.last + d.curves.groups;
   d.dots = d.last_x + d.curves.groups;

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from maxlogit import MISSING, Recorder, UsageError
 from maxlogit._numbers import clip_factors, clip_factors_mla, clip_rule
 from maxlogit.torch import _probe
-from maxlogit.torch._attention import NOT_FOUND, Reader, attention_of, parameters_of
+from maxlogit.torch._attention import NOT_FOUND, Attention, Reader, attention_of, parameters_of, warn_once
 from maxlogit.torch._layout import scale_rows, whole
 from maxlogit.torch._probe import Source
 from maxlogit.torch._ranks import Rows, is_distributed
@@ -330,9 +330,14 @@ class QKClip:
         self._is_due = not self._knows(row for row in order if self._rows.heads[row])
         if not order and not self.refused:
             raise RuntimeError(f"QKClip.step: {problem or NOT_FOUND}")
-        self._report()
         if not order:
+            self._report()
             return 0
+        for row in order:
+            state = self._states.get(row)
+            if isinstance(state, Source) and state.heads != self._rows.heads[row]:
+                self._states[row] = "has other numbers of heads in other passes, so that other weights may make its logits"
+        self._report()
         one = {name: s[1] if self._reader.absolute else s for name, s in found.items()}
         self.max_logit = self._rows.reduce(one)
         all_gamma = np.full(self.max_logit.shape, MISSING, np.float32)
@@ -361,7 +366,7 @@ class QKClip:
         else:
             rows, least = self._unlogged
             least = np.pad(least, ((0, 0), (0, self.gamma.shape[1] - least.shape[1])), constant_values=MISSING)
-            self._unlogged = list(order), np.fmin(self.gamma, fit(least, rows, order))
+            self._unlogged = list(order), np.fmin(self.gamma, fit(least, rows, order, self.gamma.shape[1]))
         clipped = int((self.gamma < 1).sum())
         self.steps += 1
         self.clips += clipped
@@ -561,8 +566,8 @@ class QKClip:
     # --- rows ---------------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _logged(self) -> list[str]:
-        """The rows of the file."""
+    def _logged(self) -> tuple[list[str], int]:
+        """The rows of the file, and the heads of each."""
         assert self.gamma is not None and self._recorder is not None
         self._recorder.define(
             "qk_clip/gamma",
@@ -573,13 +578,16 @@ class QKClip:
             summary="min",
         )
         self._recorder.axis("layer", self._rows.order)
-        return list(self._rows.order)
+        return list(self._rows.order), self.gamma.shape[1]
 
     def _log(self, step: int) -> None:
         if self._recorder is None or self._unlogged is None:
             return
         rows, least = self._unlogged
-        gamma = fit(least, rows, self._logged)
+        logged, heads = self._logged
+        if not set(rows) <= set(logged) or least.shape[1] > heads:
+            warn_of_late(self._attention, [row for row in rows if row not in logged])
+        gamma = fit(least, rows, logged, heads)
         self._recorder.put("qk_clip/gamma", gamma)
         for layer, head in zip(*np.nonzero(gamma < 1)):
             self._recorder.event(step, "clip", int(layer), int(head), float(gamma[layer, head]))
@@ -618,15 +626,19 @@ def sharing(sources: dict[str, Source]) -> dict[str, list[str]]:
     return found
 
 
-def fit(values: Any, order: list[str], rows: list[str]) -> Any:
-    """Values of rows in the order of a file, whose number of rows is what it was when it began."""
-    if order == rows:
-        return values
-    found = np.full((len(rows), values.shape[1]), MISSING, values.dtype)
+def fit(values: Any, order: list[str], rows: list[str], heads: int) -> Any:
+    """Values of rows in the order of a file, whose numbers of rows and heads are what they were when it began."""
+    found = np.full((len(rows), heads), MISSING, values.dtype)
+    width = min(heads, values.shape[1])
     for i, row in enumerate(rows):
         if row in order:
-            found[i] = values[order.index(row)]
+            found[i, :width] = values[order.index(row), :width]
     return found
+
+
+def warn_of_late(attention: Attention, late: list[str]) -> None:
+    name = (late and late[0]) or "a module that was added to the model"
+    warn_once(attention, f"{name} has attention, or more heads, only since the first row was written: it has no row")
 
 
 def _equal(master: Tensor, parameter: Tensor) -> bool:

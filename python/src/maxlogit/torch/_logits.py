@@ -185,11 +185,12 @@ def _look(q: Tensor, k: Tensor, mask: Mask, groups: int, found: Tensor, absolute
         if mask.offset is not None:
             until = min(keys, max(0, end + mask.offset))
             begin = max(0, first + mask.offset + 1 - mask.window) if mask.window and not alone else 0
+        if begin >= until:
+            continue
+        if mask.offset is not None:
             # keys before this are seen by all of these queries
             edge = begin if mask.window else max(0, min(until, first + mask.offset + 1))
             hidden = _hidden(mask, first, end, edge, until, q.device)
-        if begin >= until:
-            continue
         for i in range(0, n, some):
             part = q[i : i + some, :, first:end].reshape(-1, each * (end - first), size)
             scores = space[: part.shape[0] * part.shape[1] * (until - begin)].view(*part.shape[:2], until - begin)

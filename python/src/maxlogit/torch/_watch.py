@@ -10,7 +10,7 @@ from torch import nn
 
 from maxlogit import MISSING, Recorder, spectra
 from maxlogit.torch._attention import NOT_FOUND, Attention, Reader, attention_of, warn_once
-from maxlogit.torch._clip import OfACopy, fit
+from maxlogit.torch._clip import OfACopy, fit, warn_of_late
 from maxlogit.torch._layout import Layouts, UnknownLayout, blocks, layout_of
 from maxlogit.torch._ranks import Rows
 
@@ -45,7 +45,7 @@ class Watch:
         self.rows = Rows(group)
         self.order: list[str] = []  # of the file
         self.shape: dict[str, tuple[int, int, int]] = {}  # of rows that have run, on whatever rank
-        self._last, self._has_logged = recorder.last_step, False
+        self._last, self._has_logged, self._logs = recorder.last_step, False, 0
         self.reader.active = (self._last + 1) % every == 0
         self.attention = attention_of(model, self.reader)
         try:
@@ -76,16 +76,18 @@ class Watch:
             self._has_logged = True
             self._last = self.rows.largest(self._last)
             self.reader.active = (self._last + 1) % self.every == 0
-        if self.reader.active:
+        stride = max(1, step - self._last)
+        is_due = step % self.every == 0 or stride >= self.every
+        if self.reader.active and (is_due or self._logs != 1):
             self._put_maxima()
         else:
             self.reader.take()
         if self.spectra_every and step % self.spectra_every == 0 and self.order:
             self._put_spectra()
-        # the next row is expected as far on as this one was; where rows are seldom each has its maxima
-        stride = max(1, step - self._last)
-        self._last = step
-        self.reader.active = (step + stride) % self.every == 0 or stride >= self.every
+        # the next row is expected as far on as this one was, which of the first is not known; where rows are seldom each has
+        # its maxima
+        self._last, self._logs = step, self._logs + 1
+        self.reader.active = self._logs == 1 or (step + stride) % self.every == 0 or stride >= self.every
 
     def _put_maxima(self) -> None:
         attention = self.attention
@@ -108,12 +110,8 @@ class Watch:
             self.recorder.axis("layer", self.order)
         late = [row for row in self.rows.order if row not in self.order or self.rows.heads[row] > self.heads]
         if late:
-            name = late[0] or "a module that was added to the model"
-            warn_once(attention, f"{name} has attention, or more heads, only since the first row was written: it has no row")
-        table = self.rows.reduce(found)
-        if late:
-            table = np.pad(table, ((0, 0), (0, max(0, self.heads - table.shape[1]))), constant_values=MISSING)
-        self.recorder.put("attn/max_logit", fit(table, self.rows.order, self.order)[:, : self.heads])
+            warn_of_late(attention, late)
+        self.recorder.put("attn/max_logit", fit(self.rows.reduce(found), self.rows.order, self.order, self.heads))
 
     def _put_spectra(self) -> None:
         layers = len(self.order)
