@@ -484,6 +484,18 @@ class Recording(InFolder):
         self.assertEqual(run["last_max_logit"], {"value": 6.5, "step": 4, "layer": 1, "head": 2})
         self.assertRegex(self.printed("show", "--csv", "--of=loss,last", self.path), ",2,6.5\n")
 
+    def test_numbers_that_are_missing_or_none(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, {"a": np.ma.array([1, 2], mask=[0, 1]), "b": [1.5, None]})
+            for wrong in (np.array([1 + 2j, 3]), np.array(["2020-01-01"], "M8[D]"), np.array([5], "m8[s]")):
+                with self.assertRaisesRegex(TypeError, "neither a number nor an array of numbers .complex, or a time"):
+                    recorder.log(1, {"c": wrong})
+        run = maxlogit.open(self.path)
+        for name, first in (("a", 1), ("b", 1.5)):
+            values = run[name].values
+            self.assertEqual(values[0, 0], first)
+            self.assertEqual(values[0, 1].astype(np.float64).tobytes(), np.float64(maxlogit.MISSING).tobytes())
+
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_the_first_row_may_lack_values(self):
         for name, loss in (("grown", 40), ("held", 1)):

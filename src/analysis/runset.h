@@ -38,8 +38,9 @@ struct selection {
   char *const *path; /* files, and folders: all *.h5 in it */
   int paths;
   /* "KEY OP VALUE & ...", OP one of = != < <= > >=; VALUE,VALUE,... for any of them (=) or none of them
-     (!=). All must hold. KEY: a key of the configuration or of a recording, kind, state, id, seed, steps (done), date (started), or a
-     metric (metric.h). Numbers compare as numbers; a run that does not have the key has no value: only != holds. */
+     (!=). All must hold. KEY: a key of the configuration or of a recording, kind, state, id, seed, steps (done), date
+     (started), or a metric (metric.h). Numbers compare as numbers; a run that does not have the key has no value:
+     only != holds. */
   char *const *where;
   int wheres;
   const char *x, *y; /* keys along axes, only checked */

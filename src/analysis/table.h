@@ -51,8 +51,8 @@ void table_means(struct table *, long bins);
 int table_columns_agree(const struct table *, const struct table *);
 /* Statistics over runs with the same columns: "n", then for every column NAME, NAME:lo, NAME:hi
    (mean, lo, hi where there is one column). n counts the runs that have a value, of several columns of that which most
-   have. Without a run (count 0) the
-   columns are those of *runs, and there is no row. */
+   have. Between two of its rows a run has a value on the line between them. Without a run (count 0) the columns are
+   those of *runs, and there is no row. */
 void table_band(struct table *out, const struct table *runs, int count, int geometric);
 
 enum table_format { TABLE_COLUMNS, TABLE_CSV, TABLE_TSV };

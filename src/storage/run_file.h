@@ -61,9 +61,9 @@ int run_series_names(const struct run_file *, int (*each)(void *, const char *na
 /* Series that are computed from recorded ones: storage/derived.h. */
 int run_derived_names(const struct run_file *, int (*each)(void *, const char *name), void *);
 long run_rows(const struct run_file *, const char *series); /* 0: none, or no such series */
-/* Read a series without the rows of which every value is missing: there may be none left. For an unknown name the error
-   suggests the nearest one. A series that exists but is unreadable is STATUS_FAIL; if `error` is NULL, one warning names
-   it. */
+/* Read a series without the rows of which every value is missing: there may be none left. For an unknown name the
+   error suggests the nearest one. A series that exists but is unreadable is STATUS_FAIL; if `error` is NULL, one
+   warning names it. */
 int run_read(const struct run_file *, const char *name, struct run_series *, struct error *);
 /* The same with every row. */
 int run_read_all(const struct run_file *, const char *name, struct run_series *, struct error *);

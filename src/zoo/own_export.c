@@ -257,6 +257,15 @@ static int check_options(struct export_writing *w)
       w->error, STATUS_USAGE,
       "model.norm_eps: %g, but the norms of latents have 1e-06 in DeepSeek-V3; allowed with mla: 1e-06",
       o->norm_eps);
+  if (o->mask != MASK_CAUSAL)
+    return error_set(
+      w->error, STATUS_USAGE,
+      "model.mask: what is exported has a causal mask, and this model another one; allowed: causal");
+  const struct precision_options *precision = config_section(own_run_config(w->own), "precision");
+  if (precision->qk || precision->scores)
+    return error_set(w->error, STATUS_USAGE,
+                     "precision: what is exported rounds neither logits nor queries and keys; "
+                     "allowed: precision.qk = f32 with precision.scores = f32");
   return text_split(top->stabilizers, '+', is_foreign, w);
 }
 

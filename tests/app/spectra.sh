@@ -114,6 +114,11 @@ awk 'NR == FNR { line[FNR] = $0; next }
 small_run capped preset=muon stabilizers=soft_cap train.steps=3 train.warmup=1
 "$program" export "$dir/capped.h5" --safetensors > "$dir/out" 2> "$dir/err"
 test $? -eq 2 && grep -q 'soft_cap changes what the model computes' "$dir/err" || fail "a capped model goes out: $(cat "$dir/err")"
+for other in model.mask=full model.mask=window model.mask=prefix precision.qk=bf16 precision.scores=bf16; do
+  small_run other preset=adam train.steps=3 train.warmup=1 record.overwrite=1 $other
+  "$program" export "$dir/other.h5" --safetensors="$dir/other" > "$dir/out" 2> "$dir/err"
+  test $? -eq 2 && grep -q "${other%%[.=]*}.* is exported .*; allowed: " "$dir/err" && test ! -e "$dir/other" || fail "$other goes out: $(cat "$dir/err")"
+done
 small_run full preset=muon stabilizers=qk_norm qk_norm.kind=l2 train.steps=3 train.warmup=1
 "$program" export "$dir/full.h5" --safetensors="$dir/full" > "$dir/out" 2> "$dir/err"
 test $? -eq 2 && grep -q 'attn.qk_scale has no place' "$dir/err" || fail "unit queries go out: $(cat "$dir/err")"

@@ -160,7 +160,7 @@ static void check_series(struct run_file *f, int s, long steps)
 {
   struct run_series got;
   struct error e = {0};
-  ck_assert_msg(!run_read(f, series[s].name, &got, &e), "%s", e.text);
+  ck_assert_msg(!run_read_all(f, series[s].name, &got, &e), "%s", e.text);
   ck_assert_str_eq(got.unit, series[s].unit);
   ck_assert_str_eq(got.long_name, series[s].long_name);
   ck_assert_int_eq(got.shape, series[s].shape);
@@ -503,7 +503,7 @@ START_TEST(persistence_of_a_sign)
   struct run_series got;
   int recorded = 0, derived = 0;
   ck_assert_int_eq(run_rows(f, "update/alignment_persistence"), ROWS);
-  ck_assert_msg(!run_read(f, "update/alignment_persistence", &got, &e), "%s", e.text);
+  ck_assert_msg(!run_read_all(f, "update/alignment_persistence", &got, &e), "%s", e.text);
   ck_assert_str_eq(got.name, "update/alignment_persistence");
   ck_assert_str_eq(got.unit, "step");
   ck_assert_int_eq(got.shape, PER_TENSOR);
@@ -547,11 +547,11 @@ START_TEST(what_updates_add_is_summed)
   recorder_free(r);
   struct run_file *f = open_in_way(_i, path);
   struct run_series got;
-  ck_assert_msg(!run_read(f, "drive/sum", &got, &e), "%s", e.text);
+  ck_assert_msg(!run_read_all(f, "drive/sum", &got, &e), "%s", e.text);
   for (int row = 0; row < ROWS; row++)
     ck_assert(got.value[row * got.width + 1] == want[row] && got.value[row * got.width] == 0);
   run_series_free(&got);
-  ck_assert_msg(!run_read(f, "drive/sign_kept", &got, &e), "%s", e.text);
+  ck_assert_msg(!run_read_all(f, "drive/sign_kept", &got, &e), "%s", e.text);
   for (int row = 0; row < ROWS; row++) {
     ck_assert(same_number(kept[row], got.value[row * got.width + 1]));
     ck_assert_int_eq(is_missing(got.value[row * got.width + 1]), isnan(kept[row]));
@@ -583,7 +583,7 @@ START_TEST(what_is_not_put_is_nan)
   struct run_file *f = open_in_way(_i, path);
   for (int s = 0; s < 2; s++) {
     struct run_series got;
-    ck_assert_msg(!run_read(f, pair[s].name, &got, &e), "%s", e.text);
+    ck_assert_msg(!run_read_all(f, pair[s].name, &got, &e), "%s", e.text);
     ck_assert_int_eq(got.rows, 3);
     for (long k = 0; k < got.rows * got.width; k++)
       ck_assert(s == 0 && k == 1 ? got.value[k] == 7 : isnan(got.value[k]));
@@ -682,10 +682,10 @@ START_TEST(unknown_series_is_named)
   struct run_series s;
   struct error e = {0};
   ck_assert(!run_open(&f, whole_run("unknown.h5", 3), &e));
-  ck_assert_int_eq(run_read(f, "attn/max_logits", &s, &e), STATUS_USAGE);
+  ck_assert_int_eq(run_read_all(f, "attn/max_logits", &s, &e), STATUS_USAGE);
   ck_assert_msg(strstr(e.text, "did you mean attn/max_logit?") != NULL, "%s", e.text);
   ck_assert_int_eq(run_rows(f, "update/alignment_persistence"), 0); /* its source is not there */
-  ck_assert_int_eq(run_read(f, "update/alignment_persistence", &s, &e), STATUS_USAGE);
+  ck_assert_int_eq(run_read_all(f, "update/alignment_persistence", &s, &e), STATUS_USAGE);
   run_close(f);
 }
 END_TEST

@@ -64,7 +64,14 @@ def _numbers(value: Any) -> npt.NDArray[np.float64]:
     """Of numbers, arrays and tensors of any device and precision."""
     if hasattr(value, "detach"):
         value = value.detach().to("cpu").double().numpy()
-    return np.asarray(value, dtype=np.float64, order="C")
+    if isinstance(value, np.ma.MaskedArray):
+        value = value.astype(np.float64).filled(MISSING)
+    array = np.asarray(value)
+    if array.dtype.kind == "O":  # a list may have None
+        array = np.array([MISSING if x is None else x for x in array.flat], np.float64).reshape(array.shape)
+    if array.dtype.kind in "cmM":
+        raise TypeError(f"complex, or a time: {array.dtype}")
+    return np.asarray(array, dtype=np.float64, order="C")
 
 
 def joined(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -339,14 +339,14 @@ static int draw_set(struct options *r, struct error *error)
     buffer_add(&by, "%s%s%s,%s", kinds, r->of ? "," : "", r->of ? r->y : "", r->x);
     selection->by = by.text, selection->x = r->x, selection->y = r->of ? r->y : NULL;
     status = metric_read(r->metric, metric, error);
-    if (!status && !r->y)
-      message("plot: val, the last validation loss, over %s; --y METRIC draws another", r->x);
   }
   if (!status)
     status =
       runset_select(&set, selected_runs_open(&r->chosen), RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
   if (status) name_metrics(error);
   if (!status) {
+    if (r->x && !r->y)
+      message("plot: val, the last validation loss, over %s; --y METRIC draws another", r->x);
     r->request = (struct figure_request){.set = &set,
                                          .x = r->x,
                                          .y = r->of ? r->y : NULL,

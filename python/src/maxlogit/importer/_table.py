@@ -190,15 +190,23 @@ def _grouped(placed: list[tuple[Column, Place]]) -> dict[str, Series]:
     return series
 
 
+_NO_SERIES = {"step", "val_step", "spectra_step", "probe_step", *AXES.values(), *(f"{axis}_name" for axis in AXES.values())}
+
+
 def _part_names(series: list[Series]) -> None:
-    """A name below that of another series, or of an axis, is none: loss and loss/aux become loss and loss_aux."""
+    """A name below that of another series, or of an axis, is none: loss and loss/aux become loss and loss_aux. A new name
+    that another series has gets one more underscore."""
     names = {s.name for s in series}
+    taken = names - _NO_SERIES
     for s in series:
         parts = s.name.split("/")
         name = parts[0]
         for part in parts[1:]:
-            name += ("_" if name in names or name in ("step", *AXES.values()) else "/") + part
-        s.name = name + "_" * (name in ("step", *AXES.values()))
+            name += ("_" if name in names | _NO_SERIES else "/") + part
+        while name != s.name and name in taken or name in _NO_SERIES:
+            name += "_"
+        taken.add(name)
+        s.name = name
 
 
 def _find_sizes(series: list[Series]) -> None:

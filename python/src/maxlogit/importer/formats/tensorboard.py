@@ -103,7 +103,7 @@ def _values(summary: bytes) -> Iterator[tuple[str, Any]]:
 
 
 def _reads(source: Source, log: Log, options: Any) -> None:
-    data, at, numbers = source.data, 0, 0
+    data, at, numbers, odd = source.data, 0, 0, 0
     while at + 12 <= len(data):
         (size,) = struct.unpack_from("<Q", data, at)
         if at + size + 16 > len(data):
@@ -114,8 +114,8 @@ def _reads(source: Source, log: Log, options: Any) -> None:
             for field, value in _fields(data[at + 12 : at + 12 + size]):
                 if field == 2:
                     step = value
-                    if whole(step) is None:
-                        raise ValueError("a step below 0")
+                    if step >= 1 << 64:
+                        raise ValueError("a step of more than 64 bits")
                 elif field == 5:
                     found += _values(value)
         except (AttributeError, IndexError, OverflowError, TypeError, ValueError, struct.error):
@@ -123,6 +123,8 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         numbers += sum(np.size(number) for _, number in found)
         if numbers > 16 * len(data) + (1 << 20):
             raise log.error(f"its tensors state {numbers} numbers or more, and hold almost none of them")
+        if whole(step) is None and found:
+            odd, found = odd + 1, []
         for tag, number in found:
             log.put(step, {tag: number}, alone=True)
         at += size + 16
@@ -130,6 +132,8 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         if not log.order and not at:
             raise log.error("no event file of TensorBoard, or a damaged one")
         log.say("its last record was cut short: left out")
+    if odd:
+        log.say(f"events with a step below 0, or from 10^15 on: {odd} left out")
     log.step_found = "step"
 
 
