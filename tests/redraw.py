@@ -911,13 +911,28 @@ def sets_axis(groups, group):
     return any(not r.failed for r in group) or all(r.failed for g in groups for r in g)
 
 
+def on_line(steps, rows, step, c):
+    """A run's value at a step, between two rows that of the line between them; None: there is none."""
+    known = list(steps)
+    if step in known:
+        return rows[known.index(step)][c]
+    before, after = [s for s in known if s < step], [s for s in known if s > step]
+    if not before or not after:
+        return None
+    a, b = rows[known.index(before[-1])][c], rows[known.index(after[0])][c]
+    share = (step - before[-1]) / (after[0] - before[-1])
+    return a + (b - a) * share if math.isfinite(a) and math.isfinite(b) else None
+
+
 def band(tables, geometric=False):
     """Of (steps, rows): a row a step, n and mean, low, high of every column."""
     out = []
+    width = max((len(x[0]) for _, x in tables if len(x)), default=0)
     for step in sorted({s for steps, _ in tables for s in steps}):
-        rows = [x[list(steps).index(step)] for steps, x in tables if step in steps]
-        columns = [interval([row[c] for row in rows], geometric) for c in range(len(rows[0]))]
-        out.append([step, len(rows)] + [v for column in columns for v in column])
+        values = [[on_line(*table, step, c) for table in tables] for c in range(width)]
+        values = [[v for v in column if v is not None] for column in values]
+        columns = [interval(column, geometric) for column in values]
+        out.append([step, max(map(len, values))] + [v for column in columns for v in column])
     return out
 
 
