@@ -4,11 +4,13 @@ import errno
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 import unittest
 import unittest.mock
 from pathlib import Path
@@ -437,6 +439,28 @@ class Recording(InFolder):
         np.testing.assert_array_equal(maxlogit.open(self.path)["loss"].values, [1 / (s + 1) for s in range(last + 1)])
 
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_the_program_takes_the_journal_of_a_killed_recording(self):
+        script = """if 1:
+            import maxlogit, os, sys
+            recorder = maxlogit.Recorder(sys.argv[1], {"optimizer": "muon"})
+            for step in range(9): recorder.log(step, loss=9 - step)
+            os.kill(os.getpid(), 9)
+        """
+        self.path = self.folder / "a run.h5"
+        subprocess.run([sys.executable, "-c", script, str(self.path)])
+        done = subprocess.run([os.environ["MAXLOGIT_PROGRAM"], "show", self.path], capture_output=True, text=True)
+        self.assertRegex(done.stderr, "may have more steps: `maxlogit resume '[^' ]*a run.h5'` puts them into the file")
+        done = subprocess.run([os.environ["MAXLOGIT_PROGRAM"], "resume", self.path], capture_output=True, text=True)
+        self.assertRegex(done.stderr, "all 9 steps of its journal are in the file")
+        self.assertEqual(maxlogit.open(self.path)["loss"].values.tolist(), list(range(9, 0, -1)))
+        for state in ("stopped", "finished"):
+            self.assertEqual(self.shown(self.path)[0]["state"], state)
+            done = subprocess.run([os.environ["MAXLOGIT_PROGRAM"], "resume", self.path], capture_output=True, text=True)
+            self.assertEqual((done.returncode, "only that one can go on" in done.stderr), (2, True))
+            with maxlogit.Recorder(self.path, mode="resume") as recorder:
+                recorder.log(9, loss=0.5)
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_a_loss_of_several_values_is_none_of_the_run(self):
         with maxlogit.Recorder(self.path) as recorder:
             for step in range(10):
@@ -495,6 +519,62 @@ class Recording(InFolder):
             values = run[name].values
             self.assertEqual(values[0, 0], first)
             self.assertEqual(values[0, 1].astype(np.float64).tobytes(), np.float64(maxlogit.MISSING).tobytes())
+
+    def test_the_wall_time_of_merged_rows(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            for step in range(4):
+                time.sleep(0.1)
+                recorder.log(step, loss=1)
+                recorder.log(step, accuracy=1)
+        self.assertGreaterEqual(maxlogit.open(self.path).wall_seconds, 0.4)
+
+    def test_places_keep_their_names(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.define("x", (2,))
+            recorder.axis("layer", ["enc", "dec"])
+            recorder.log(0, x=[1, 2])
+        with maxlogit.Recorder(self.path, mode="resume") as recorder:
+            recorder.define("x", (2,))
+            self.assertEqual(recorder.places_of("x", "layer"), ["enc", "dec"])
+            with self.assertRaisesRegex(maxlogit.UsageError, "axis 'layer': place 0 is called enc in this file, not dec"):
+                recorder.axis("layer", ["dec", "enc"])
+            recorder.axis("layer", ["enc", "dec"])
+            recorder.log(1, x=[3, 4])
+        self.assertEqual(maxlogit.open(self.path)["x"].places, {"layer": ["enc", "dec"]})
+
+    def test_what_is_refused_leaves_nothing(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(9, loss=9, a=1)
+        with maxlogit.Recorder(self.path, mode="resume") as recorder:
+            recorder.event(10, "spike")
+            with self.assertRaisesRegex(maxlogit.UsageError, "steps grow"):
+                recorder.log(5, loss=555, b=5)
+            with self.assertRaisesRegex(maxlogit.UsageError, "'a' is there with other axes"):
+                recorder.define("a", (2,))
+            recorder.log(12, lr=0.5)
+            recorder.log(12, c=1)
+        run = maxlogit.open(self.path)
+        np.testing.assert_array_equal(run["loss"].values, [9, np.nan])
+        np.testing.assert_array_equal(run["c"].values, [np.nan, 1])
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
+    def test_runs_that_nothing_names_are_no_seeds(self):
+        for name, config in (("a", {}), ("b", {}), ("c", {"seed": 1}), ("d", {"seed": 2}), ("e", {"seed": 2})):
+            with maxlogit.Recorder(f"{self.folder}/{name}.h5", config) as recorder:
+                recorder.log(0, loss=1)
+        shutil.copy(f"{self.folder}/a.h5", f"{self.folder}/copy.h5")
+        self.assertEqual([g["seeds"] for g in self.shown("--group", "a.h5", "b.h5", "c.h5", "d.h5")], [1, 1, 2])
+        self.assertEqual([run["kind"] for run in self.shown("a.h5", "b.h5")], ["a", "b"])
+        program = os.environ["MAXLOGIT_PROGRAM"]
+        done = subprocess.run([program, "show", "--group", "d.h5", "e.h5"], capture_output=True, text=True, cwd=self.folder)
+        self.assertIn("d.h5 and e.h5 have the same seed, 2, and count as two", done.stderr)
+        done = subprocess.run([program, "plot", "-t", "a.h5", "copy.h5"], capture_output=True, text=True, cwd=self.folder)
+        self.assertRegex(done.stderr, "a.h5 and copy.h5 are the same run .*; give it once")
+        done = subprocess.run(
+            [program, "report", "a.h5", "copy.h5", "-o", "page"], capture_output=True, text=True, cwd=self.folder
+        )
+        self.assertIn("1 file: a copy of another run, left out of the page", done.stderr)
+        self.assertNotIn('"path":"copy.h5"', (self.folder / "page/data/index.js").read_text())
 
     @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "the program is not here")
     def test_the_first_row_may_lack_values(self):

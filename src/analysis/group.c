@@ -8,6 +8,7 @@
 #include "base/platform.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "storage/layout.h"
 
 /* --- which parameters count ---------------------------------------------------------------------------- */
 
@@ -37,6 +38,15 @@ void keys_init(struct keys *keys)
   qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
 }
 
+/* Nothing says what a recording without these is: its seed alone, if it has one, makes it one of several. */
+static int is_unnamed(const struct run *run)
+{
+  static const char *const keys[] = {"optimizer", "stabilizers", "preset", "train.seed", "seed"};
+  for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+    if (run_parameter(run->file, keys[k])) return 0;
+  return !strcmp(run_data(run->file), DATA_RECORDED);
+}
+
 /* A key that a file does not have counts as at its default. */
 char *run_identity(const struct run *run, const struct keys *keys)
 {
@@ -48,6 +58,7 @@ char *run_identity(const struct run *run, const struct keys *keys)
   }
   run_contents(run->file, &data, &start);
   buffer_add(&text, "data %016" PRIx64 " start %016" PRIx64 "\n", data, start);
+  if (is_unnamed(run)) buffer_add(&text, "run %s\n", run_id(run->file));
   return text.text;
 }
 
@@ -337,7 +348,7 @@ void runset_columns(const struct runset *set, const char *but, struct key_list *
   add_column(set, "train.init_from", out);
   struct foreign_keys foreign = {.set = set, .out = out};
   for (int i = 0; i < set->runs; i++)
-    if (!strcmp(run_data(set->run[i].file), "recorded"))
+    if (!strcmp(run_data(set->run[i].file), DATA_RECORDED))
       run_parameters(set->run[i].file, add_foreign, &foreign);
   key_list_free(&foreign.seen);
   memory_free(keys.key);
@@ -369,7 +380,11 @@ void runset_warn_of_mixed(const struct runset *set)
   for (int g = 0; g < set->groups; g++)
     for (int i = 1; i < set->group[g].count; i++) {
       m.first = set->group[g].run, m.other = m.first + i;
-      if (!strcmp(run_data(m.other->file), "recorded")) run_parameters(m.other->file, add_mixed, &m);
+      if (strcmp(run_data(m.other->file), DATA_RECORDED) != 0) continue;
+      run_parameters(m.other->file, add_mixed, &m);
+      if (m.other->seed == m.other[-1].seed)
+        warning("%s and %s have the same seed, %ld, and count as two", m.other[-1].shown, m.other->shown,
+                m.other->seed);
     }
   if (m.out.count)
     warning("runs of one group differ in %s%s%s%s%s: --by %s keeps them apart", m.out.name[0],

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "analysis/runset_parts.h"
 #include "base/file.h"
+#include "base/markup.h"
 #include "base/memory.h"
 #include "base/platform.h"
 #include "base/text.h"
@@ -36,6 +37,16 @@ static int has_rows(void *file, const char *series) { return run_rows(file, seri
 
 static int is_empty(struct run_file *file) { return !run_series_names(file, has_rows, file); }
 
+static void warn_of_journal(const struct run_file *file, const char *path)
+{
+  if (!run_has_journal_of_recording(file)) return;
+  char *word = shell_word(path);
+  warning("%s: its program was killed, and its journal may have more steps: `maxlogit resume %s` puts them "
+          "into the file",
+          path, word);
+  memory_free(word);
+}
+
 /* A run that is named must be there. Of a folder, a link may lead nowhere, or a file may be gone by now. */
 static int add_run(struct opening *o, const char *path, int is_named, struct error *error)
 {
@@ -47,6 +58,7 @@ static int add_run(struct opening *o, const char *path, int is_named, struct err
     leave_out(o, error);
     return STATUS_OK;
   }
+  warn_of_journal(run->file, path);
   if ((o->flags & RUNSET_RECORDED) && is_empty(run->file)) {
     warning("%s: no step recorded yet, left out", path);
     run_close(run->file);
@@ -119,18 +131,29 @@ static int compare_ids(const void *a, const void *b)
   return order ? order : strcmp((*x)->path, (*y)->path);
 }
 
-static int check_once(const struct runset *set, struct error *error)
+/* RUNSET_ONCE: the same run given twice is an error; RUNSET_FIRST: only the first one stays. */
+static int check_once(struct runset *set, unsigned flags, struct error *error)
 {
-  const struct run **by_id = memory_new((size_t)set->runs + 1, sizeof *by_id);
-  int status = STATUS_OK;
+  struct run **by_id = memory_new((size_t)set->runs + 1, sizeof *by_id);
+  int status = STATUS_OK, kept = 0;
   for (int i = 0; i < set->runs; i++) by_id[i] = &set->run[i];
   qsort(by_id, (size_t)set->runs, sizeof *by_id, compare_ids);
-  for (int i = 1; i < set->runs && !status; i++)
-    if (strcmp(run_id(by_id[i - 1]->file), run_id(by_id[i]->file)) == 0)
+  for (int i = 1; i < set->runs && !status; i++) {
+    if (strcmp(run_id(by_id[i - 1]->file), run_id(by_id[i]->file)) != 0) continue;
+    if (flags & RUNSET_FIRST)
+      by_id[i]->is_copy = 1;
+    else
       status = error_set(error, STATUS_USAGE,
                          "%s and %s are the same run (id %s), which would count as two seeds; give it once",
                          by_id[i - 1]->path, by_id[i]->path, run_id(by_id[i]->file));
+  }
   memory_free(by_id);
+  for (int i = 0; i < set->runs; i++)
+    if (set->run[i].is_copy)
+      run_free(&set->run[i]), set->copies++;
+    else
+      set->run[kept++] = set->run[i];
+  set->runs = kept;
   return status;
 }
 
@@ -292,7 +315,7 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   if (!status && selection->last) keep_last(set, selection->last, &order);
   if (!status && !by_metric) keep_readable(&o, error);
   status = tell_damage(&o, status, error);
-  if (!status && flags & RUNSET_ONCE) status = check_once(set, error);
+  if (!status && flags & (RUNSET_ONCE | RUNSET_FIRST)) status = check_once(set, flags, error);
   if (status)
     runset_close(set);
   else {

@@ -13,6 +13,7 @@ struct run {
     kind[96]; /* its preset, "muon_split+soft_cap" with stabilizers added to it; or optimizer+stabilizers */
   int rank;   /* of that preset in the list of presets: groups stand in this order */
   long seed;
+  int is_copy;   /* of another run of the set, which stays */
   double metric; /* of the condition or order by a metric that is being looked at */
 };
 struct run_group {
@@ -28,9 +29,9 @@ struct runset {
   int runs;
   struct run_group *group;
   int groups;
-  struct run **list; /* [runs] in the order that was asked for */
-  int damage;        /* STATUS_FAIL where files were left out */
-  int is_bare;
+  struct run **list;   /* [runs] in the order that was asked for */
+  int damage;          /* STATUS_FAIL where files were left out */
+  int is_bare, copies; /* copies: how many were left out (RUNSET_FIRST) */
 };
 
 /* Which runs, how grouped, in which order; NULL and 0 where nothing is asked. */
@@ -55,7 +56,7 @@ struct selection {
    are). With RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a
    warning; with RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two
    seeds. With RUNSET_BARE labels have no folders. */
-enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2, RUNSET_BARE = 4 };
+enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2, RUNSET_BARE = 4, RUNSET_FIRST = 8 };
 int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
 /* The status for a command to end with: STATUS_FAIL where files were left out, or a series could not be read. */

@@ -183,6 +183,8 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
   if (!status) status = keep_rest(m->r, file, e);
   if (!status && !o->whole) status = recorder_open_journal(m->r, e);
   m->wall = run_wall_seconds(file);
+  if (!status)
+    m->wall = fmax(m->wall, recorder_seconds(m->r)); /* of rows that are in the journal alone, too */
   m->resumed = 1;
   run_close(file);
   return status;
@@ -453,6 +455,19 @@ int maxlogit_record_series(struct maxlogit_recorder *m, const struct maxlogit_se
   return error_export(error, STATUS_OK, &e);
 }
 
+/* The rows that are there keep the names of their places. */
+static int check_same_places(const struct recorder *r, const char *axis, long size, const char *const *names,
+                             struct error *e)
+{
+  const struct axis_names *old = r->axis, *end = old + r->axes;
+  while (old < end && strcmp(old->axis, axis) != 0) old++;
+  for (long i = 0; old < end && i < size && i < old->size; i++)
+    if (strcmp(old->name[i], names[i]) != 0)
+      return error_set(e, STATUS_USAGE, "axis '%s': place %ld is called %.200s in this file, not %.200s",
+                       axis, i, old->name[i], names[i]);
+  return STATUS_OK;
+}
+
 int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long size, const char *const *names,
                          struct maxlogit_error *error)
 {
@@ -461,6 +476,7 @@ int maxlogit_record_axis(struct maxlogit_recorder *m, const char *axis, long siz
   int status = check_axis(m->r, axis, size, &e);
   for (long i = 0; i < size && !status; i++)
     if (!names[i]) status = error_set(&e, STATUS_USAGE, "axis '%s': place %ld has no name", axis, i);
+  if (!status && m->resumed) status = check_same_places(m->r, axis, size, names, &e);
   if (!status) recorder_name_axis(m->r, axis, size, names), m->stale = 1;
   return error_export(error, status, &e);
 }
@@ -526,7 +542,11 @@ static int settle(struct maxlogit_recorder *m, long step, struct error *e)
   m->resumed = 0;
   /* a kill may come between an event and the row of its step */
   if (last_step(r) < step && last_of(&r->rows.table[TABLE_EVENTS]) < step) return STATUS_OK;
+  const int is_same = last_step(r) == step;
+  const double seconds = recorder_seconds(r);
   go_back(&r->rows, step);
+  if (is_same)
+    m->row_at -= seconds - recorder_seconds(r); /* its row takes the time of the one that it replaces */
   m->stale = 1; /* the file keeps its rows until it has the one that replaces them */
   return STATUS_OK;
 }

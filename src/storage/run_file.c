@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "base/markup.h"
 #include "base/memory.h"
@@ -307,6 +308,14 @@ int run_open_own(struct run_file **out, const char *path, struct error *e)
   *out = NULL;
   return error_set(e, STATUS_USAGE, "%s was recorded by another program: only that one can go on with it",
                    path);
+}
+
+int run_has_journal_of_recording(const struct run_file *r)
+{
+  char journal[4096];
+  if (strcmp(run_data(r), DATA_RECORDED) != 0 || strcmp(run_shown_state(r), "killed") != 0) return 0;
+  run_sibling(journal, r->path, ".journal");
+  return !access(journal, F_OK);
 }
 
 int run_parameters(const struct run_file *r, int (*each)(void *, const char *key, const char *value),

@@ -163,7 +163,8 @@ class Recorder:
         self._warned: set[int] = set()
         self._next_rank_step = 0
         self._last_logged = -1  # the step of the last call of log or log_rows
-        self._is_first = not rank
+        self.is_first = not rank  # which writes
+        self._goes_on = False
         if mode not in (*_MODES, "auto"):
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
         if rank:
@@ -177,6 +178,7 @@ class Recorder:
         self._settings = flat(config if config is not None else {})
         self._data = data
         self._whole = whole
+        self._goes_on = mode == "resume" and os.path.exists(self._place)
         self._open(mode)
 
     def _open(self, mode: str) -> None:
@@ -203,9 +205,9 @@ class Recorder:
         """Whether there is a file; after its end there is none, and what is told would be lost."""
         if self._closed:
             raise library.UsageError(f"{self.path} is closed")
-        if self._is_first and not self._handle:
+        if self.is_first and not self._handle:
             self._reopen()  # an earlier attempt has failed, after a full disk for example
-        return self._is_first
+        return self.is_first
 
     # --- what is recorded ---------------------------------------------------------------------------------
 
@@ -238,12 +240,12 @@ class Recorder:
             raise library.UsageError(f"{name}: summary {summary!r}: max, min")
         number = -1
         if self._writes():
-            self._summary[name] = summary
             whole = shape
             if len(shape) > 2:  # a file has two: all behind the first are joined
                 axes, shape = (axes[0], ".".join(axes[1:])), (shape[0], int(np.prod(shape[1:])))
-            self._definitions[name] = (name, rows, axes, shape, unit, long_name or name, definition)
-            number = self._declare(*self._definitions[name])
+            told = (name, rows, axes, shape, unit, long_name or name, definition)
+            number = self._declare(*told)
+            self._definitions[name], self._summary[name] = told, summary
             shape = whole
             if len(shape) > 2:
                 self.axis(axes[1], [".".join(map(str, at)) for at in np.ndindex(shape[1:])])
@@ -272,6 +274,13 @@ class Recorder:
         names = [library.text(place) for place in places]
         if self._writes():
             library.call("record_axis", self._handle, library.text(name), len(names), (c.c_char_p * len(names))(*names))
+
+    def places_of(self, series: str, axis: str) -> list[str]:
+        """What the file that goes on calls the places of a series' axis; empty if there is none."""
+        if not self._writes() or not self._goes_on:
+            return []
+        run = open_run(self._place)
+        return run[series].places.get(axis, []) if series in run else []
 
     @_in_turn
     def put(self, name: str, value: Any) -> None:
@@ -340,6 +349,7 @@ class Recorder:
                 try:
                     library.call(name, self._handle, *arguments)
                 except library.UsageError:
+                    self._row = {**{n: x for n, x in self._row.items() if n not in given}, **before}
                     raise
                 except library.MaxlogitError as error:  # the row stays in memory; the next one is written with it
                     problem = problem or error

@@ -341,8 +341,7 @@ static int draw_set(struct options *r, struct error *error)
     status = metric_read(r->metric, metric, error);
   }
   if (!status)
-    status =
-      runset_select(&set, selected_runs_open(&r->chosen), RUNSET_RECORDED | (r->x ? RUNSET_ONCE : 0), error);
+    status = runset_select(&set, selected_runs_open(&r->chosen), RUNSET_RECORDED | RUNSET_ONCE, error);
   if (status) name_metrics(error);
   if (!status) {
     if (r->x && !r->y)

@@ -577,8 +577,9 @@ class QKClip:
             "times; 1 where it did not",
             summary="min",
         )
-        self._recorder.axis("layer", self._rows.order)
-        return list(self._rows.order), self.gamma.shape[1]
+        order = order_of_file(self._recorder, "qk_clip/gamma", list(self._rows.order))
+        self._recorder.axis("layer", order)
+        return order, self.gamma.shape[1]
 
     def _log(self, step: int) -> None:
         if self._recorder is None or self._unlogged is None:
@@ -634,6 +635,12 @@ def fit(values: Any, order: list[str], rows: list[str], heads: int) -> Any:
         if row in order:
             found[i, :width] = values[order.index(row), :width]
     return found
+
+
+def order_of_file(recorder: Recorder, series: str, order: list[str]) -> list[str]:
+    """The rows in the order of the file that a recording goes on with, if it has the same ones."""
+    names = recorder.places_of(series, "layer")
+    return names if sorted(names) == sorted(order) else order
 
 
 def warn_of_late(attention: Attention, late: list[str]) -> None:

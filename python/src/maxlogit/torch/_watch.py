@@ -10,7 +10,7 @@ from torch import nn
 
 from maxlogit import MISSING, Recorder, spectra
 from maxlogit.torch._attention import NOT_FOUND, Attention, Reader, attention_of, warn_once
-from maxlogit.torch._clip import OfACopy, fit, warn_of_late
+from maxlogit.torch._clip import OfACopy, fit, order_of_file, warn_of_late
 from maxlogit.torch._layout import Layouts, UnknownLayout, blocks, layout_of
 from maxlogit.torch._ranks import Rows
 
@@ -103,7 +103,7 @@ class Watch:
                 if not self.reader.problems and not attention.only_eval:
                     warn_once(attention, NOT_FOUND)
                 return
-            self.order = list(self.rows.order)
+            self.order = self._order_of_file()
             self.heads = max(self.rows.heads.values())
             shape = (len(self.order), self.heads)
             self.recorder.define("attn/max_logit", shape, unit="nat", long_name="max logit", definition=DEFINITION)
@@ -112,6 +112,13 @@ class Watch:
         if late:
             warn_of_late(attention, late)
         self.recorder.put("attn/max_logit", fit(self.rows.reduce(found), self.rows.order, self.order, self.heads))
+
+    def _order_of_file(self) -> list[str]:
+        """That of rank 0, which alone has a file."""
+        order = list(self.rows.order)
+        own = order_of_file(self.recorder, "attn/max_logit", order) if self.recorder.is_first else []
+        at = self.rows.sum(np.array([order.index(name) for name in own] or [0] * len(order), float))
+        return [order[int(i)] for i in at]
 
     def _put_spectra(self) -> None:
         layers = len(self.order)
