@@ -172,6 +172,8 @@ static int init_decoder(struct trainer *t, struct error *e)
   return status ? error_prefix(e, "record.observe = decode") : STATUS_OK;
 }
 
+enum { MOST_TOKENS = 1 << 26 }; /* of a micro-batch */
+
 static int init_training(struct trainer *t, struct error *e)
 {
   const struct train_options *o = t->plan.train;
@@ -196,6 +198,13 @@ static int init_training(struct trainer *t, struct error *e)
                      o->micro_batches, o->batch);
   if (dist_divide(t, e)) return e->status;
   long rows = o->batch / o->micro_batches, context = t->engine.model.options.context;
+  const double tokens = (double)rows * (double)context;
+  if (tokens > MOST_TOKENS) /* before a program with as many calls is recorded */
+    return error_set(
+      e, STATUS_USAGE,
+      "train.batch: %ld sequences of model.context = %ld tokens are %.3g tokens in one pass; allowed: "
+      "2^26, or more train.micro_batches",
+      rows, context, tokens);
   mark_memory(t, MEMORY_UPDATES);
   if (t->ranks.shards) { /* the size of shards depends on the optimizers */
     const size_t held = (size_t)(SHARD_ROWS * t->ranks.shards->own) * sizeof(real);

@@ -92,6 +92,7 @@ wrong "layers 0 to 1, heads 0 to 3" run model.layers=2 model.heads=4 train.plant
 wrong "wanted LAYER:HEAD:FACTOR" run train.plant=0:0:2x
 wrong "wanted LAYER:HEAD:FACTOR" run train.plant=0:0:inf
 wrong "moe.active: 9 of moe.experts = 8; allowed: 1 to 8" run model.ffn=moe moe.experts=8 moe.active=9
+wrong "train.batch: 1000000 sequences of model.context = 1048576 tokens are 1.05e+12 tokens in one pass" run train.batch=1000000 model.context=1048576
 wrong "moe.groups: 3 does not divide moe.experts = 8" run model.ffn=moe moe.experts=8 moe.groups=3
 wrong "moe.groups_kept: 5 of moe.groups = 4; allowed: 1 to 4" run model.ffn=moe moe.experts=8 moe.groups=4 moe.groups_kept=5
 wrong "a divisor of moe.active = 3 whose quotient is at most the 2 experts of a group" run model.ffn=moe moe.experts=8 moe.active=3 moe.groups=4
