@@ -319,7 +319,7 @@ static void print_healthy(const struct post_mortem *p, const struct run *run)
 {
   char first[32], last[32];
   int over = !strcmp(run_state(run->file), "finished");
-  printf("%s: %s: %s after %ld step%s, every recorded value is finite", run->shown,
+  printf("%s: %s: %s after %ld step%s, every loss, gradient norm and max logit is finite", run->shown,
          p->exploded ? "logits exploded" : "nothing failed", run_state(run->file), run_last_step(run->file),
          text_s(run_last_step(run->file)));
   if (!isnan(p->first_loss))

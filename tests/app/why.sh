@@ -90,7 +90,7 @@ has '"blown_up": 1' "tune as JSON"
 
 # why: one sentence of a run that is well
 show --why ok.h5 > out
-test "$(wc -l < out)" = 1 && has '^ok.h5: nothing failed: finished after 40 steps, every recorded value is finite, loss ' "why of a healthy run"
+test "$(wc -l < out)" = 1 && has '^ok.h5: nothing failed: finished after 40 steps, every loss, gradient norm and max logit is finite, loss ' "why of a healthy run"
 # a diverged run: the first value that is not finite, all heads that share it, and the steps before
 # a finite run whose logits pass 100: the first step of that, its head, and the largest; not where a clip holds them
 run exploded preset=muon train.lr=1 train.weight_decay=0
