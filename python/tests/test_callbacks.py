@@ -106,7 +106,7 @@ class Transformers(InFolder):
 
 @unittest.skipUnless(has("lightning") or has("pytorch_lightning"), "no Lightning here")
 class Lightning(InFolder):
-    def train(self, steps, checkpoint=None, **options):
+    def train(self, steps, checkpoint=None, automatic=True, **options):
         try:
             import lightning.pytorch as lightning
         except ImportError:
@@ -118,6 +118,7 @@ class Lightning(InFolder):
         class Module(lightning.LightningModule):
             def __init__(self):
                 super().__init__()
+                self.automatic_optimization = automatic
                 torch.manual_seed(0)
                 self.net = Nano()
 
@@ -126,6 +127,11 @@ class Lightning(InFolder):
 
             def training_step(self, batch, i):
                 losses.append(self.loss(batch))
+                if not self.automatic_optimization:
+                    self.manual_backward(losses[-1] / 2)
+                    if i % 2:
+                        self.optimizers().step()
+                        self.optimizers().zero_grad()
                 return losses[-1]
 
             def validation_step(self, batch, i):
@@ -140,7 +146,7 @@ class Lightning(InFolder):
             warnings.simplefilter("ignore")
             trainer = lightning.Trainer(
                 max_steps=steps,
-                accumulate_grad_batches=2,
+                accumulate_grad_batches=2 if automatic else 1,
                 val_check_interval=4,
                 accelerator="cpu",
                 logger=lightning.loggers.CSVLogger(self.folder),
@@ -152,6 +158,10 @@ class Lightning(InFolder):
             )
             trainer.fit(Module(), loader, loader, **({"ckpt_path": checkpoint} if checkpoint else {}))
         return trainer, torch.stack(losses).detach().unflatten(0, (-1, 2)).mean(1)
+
+    def test_gradients_that_a_module_accumulates_itself(self):
+        _, losses = self.train(4, automatic=False)
+        np.testing.assert_allclose(maxlogit.open(self.path)["loss"].values, losses, rtol=1e-6)
 
     def test_training_and_resume(self):
         trainer, losses = self.train(4, clip={"tau": 3})

@@ -263,6 +263,30 @@ class NormedWithoutGradient(Base):
         return 9 * q / self.how(q).norm(dim=-1, keepdim=True), k, v
 
 
+class NormedInPlace(Base):
+    def project(self, x):
+        q, k, v = super().project(x)
+        q = q * 9
+        q /= q.detach().norm(dim=-1, keepdim=True)
+        return q, k, v
+
+
+class DetachedState(Base):
+    """What is detached has no graph: it is kept, counted and converted."""
+
+    def make(self, bias):
+        super().make(bias)
+        self.register_buffer("largest", torch.zeros(()))
+        self.state = torch.zeros(())
+
+    def project(self, x):
+        q, k, v = super().project(x)
+        self.largest.mul_(0.9).add_(q.detach().abs().max())
+        self.state.add_(k.data.abs().max())
+        self.norms = q.detach().norm(dim=-1).numpy(), copy.deepcopy(k.detach())
+        return q, k, v
+
+
 class NormedByWeight(Base):
     def project(self, x):
         q, k, v = super().project(x)
@@ -771,6 +795,7 @@ EXACT = {
     "queries and a gate": Gated,
     "keys are an output": Cached,
     "half of the queries has no gradient": HalfWithoutGradient,
+    "detached queries in a state": DetachedState,
     "by hand": ByHand,
 }
 REFUSED = {
@@ -786,6 +811,7 @@ REFUSED = {
         )
         for name, how in {"detach": Tensor.detach, "data": lambda x: x.data, "no_grad": without_gradient}.items()
     },
+    "a length without a gradient, in place": (NormedInPlace, "not in proportion"),
     "the length of a weight, without a gradient": (NormedByWeight, "q_proj.weight changes behind the projections"),
     "something added": (Shifted, "behind the projections"),
     "nothing added yet": (ShiftedByNothing, "behind the projections"),

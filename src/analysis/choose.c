@@ -13,6 +13,13 @@
 static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
 enum { FACTS = sizeof facts / sizeof *facts };
 
+int is_fact(const char *key)
+{
+  int found = 0;
+  for (int i = 0; i < FACTS; i++) found |= strcmp(facts[i], key) == 0;
+  return found;
+}
+
 int is_metric_name(const char *key) { return metric_named(key) || strchr(key, ':'); }
 
 int runset_measure(struct runset *set, const char *metric, struct error *error)
@@ -31,8 +38,7 @@ static int is_key(void *wanted, const struct config_entry *entry) { return strcm
 static int check_key(const struct runset *set, const char *option, const char *key, struct error *error)
 {
   struct config *config = config_new();
-  int status = STATUS_OK, known = config_each(config, is_key, (void *)(uintptr_t)key);
-  for (int i = 0; i < FACTS; i++) known |= strcmp(facts[i], key) == 0;
+  int status = STATUS_OK, known = is_fact(key) || config_each(config, is_key, (void *)(uintptr_t)key);
   for (int i = 0; set && i < set->runs && !known; i++) known = run_parameter(set->run[i].file, key) != NULL;
   if (!known) {
     const char *near = config_near_key(config, key);

@@ -329,7 +329,7 @@ static int add_foreign(void *context, const char *key, const char *value)
   (void)value;
   if (f->seen.count == MOST_FOREIGN) return 1;
   if (is_own_key(key)) return 0;
-  if (!strcmp(key, "seed")) return 0;
+  if (is_fact(key)) return 0;
   for (int k = 0; k < f->seen.count; k++)
     if (!strcmp(f->seen.name[k], key)) return 0;
   add_name(&f->seen, key);
@@ -359,33 +359,62 @@ struct mixed_keys {
   struct key_list out;
 };
 
-/* Numbers alone: names and folders differ from seed to seed. */
+/* Names and folders differ from seed to seed. */
+static int differs_by_seed(const char *key, const char *value)
+{
+  static const char *const parts[] = {"name", "dir",  "path", "file", "id",
+                                      "host", "date", "time", "rank", "token"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strstr(text_last_part(key), parts[i])) return 1;
+  return is_fact(key) || text_ends_with(key, "seed") || strlen(value) > 40 || strchr(value, '/');
+}
+
 static int add_mixed(void *context, const char *key, const char *value)
 {
   struct mixed_keys *m = context;
   const char *own = run_parameter(m->first->file, key);
   double x, y;
   if (m->out.count == 3) return 1;
-  if (!own || !run_is_number(own, &x) || !run_is_number(value, &y) || x == y) return 0;
-  if (is_own_key(key) || text_ends_with(key, "seed")) return 0;
+  if (!own || !strcmp(own, value) || is_own_key(key) || differs_by_seed(key, value)) return 0;
+  if (run_is_number(own, &x) && run_is_number(value, &y) && x == y) return 0;
   for (int k = 0; k < m->out.count; k++)
     if (!strcmp(m->out.name[k], key)) return 0;
   add_name(&m->out, key);
   return 0;
 }
 
+static int has_seed(const struct run *run)
+{
+  return run_parameter(run->file, "train.seed") || run_parameter(run->file, "seed");
+}
+
+static void warn_of_seeds(const struct run_group *group)
+{
+  int without = 0;
+  const struct run *twice = NULL;
+  for (int i = 0; i < group->count; i++) {
+    const struct run *run = &group->run[i];
+    if (strcmp(run_data(run->file), DATA_RECORDED) != 0) return;
+    without += !has_seed(run);
+    if (!twice && i && has_seed(run) && run->seed == run[-1].seed) twice = run;
+  }
+  if (without > 1) warning("%d runs of %s have no seed, and count as %d", without, group->label, without);
+  if (twice)
+    warning("%s and %s have the same seed, %ld, and count as two", twice[-1].shown, twice->shown,
+            twice->seed);
+}
+
 void runset_warn_of_mixed(const struct runset *set)
 {
   struct mixed_keys m = {.out = {0}};
-  for (int g = 0; g < set->groups; g++)
+  for (int g = 0; g < set->groups; g++) {
+    warn_of_seeds(&set->group[g]);
     for (int i = 1; i < set->group[g].count; i++) {
       m.first = set->group[g].run, m.other = m.first + i;
       if (strcmp(run_data(m.other->file), DATA_RECORDED) != 0) continue;
       run_parameters(m.other->file, add_mixed, &m);
-      if (m.other->seed == m.other[-1].seed)
-        warning("%s and %s have the same seed, %ld, and count as two", m.other[-1].shown, m.other->shown,
-                m.other->seed);
     }
+  }
   if (m.out.count)
     warning("runs of one group differ in %s%s%s%s%s: --by %s keeps them apart", m.out.name[0],
             m.out.count > 1 ? ", " : "", m.out.count > 1 ? m.out.name[1] : "", m.out.count > 2 ? ", " : "",

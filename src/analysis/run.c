@@ -27,12 +27,11 @@ int run_has_failed(const struct run *run) { return run_is_diverged(run) || run_b
 
 const char *run_value(const struct run *run, const char *key, char room[RUN_VALUE])
 {
-  if (run_parameter(run->file, key)) return run_parameter_or(run, key, "");
   if (strcmp(key, "kind") == 0) return run->kind;
   if (strcmp(key, "state") == 0) return run_shown_state(run->file);
   if (strcmp(key, "id") == 0) return run_id(run->file);
   if (strcmp(key, "date") == 0) return run_date(run->file);
-  if (strcmp(key, "seed") != 0 && strcmp(key, "steps") != 0) return "";
+  if (strcmp(key, "seed") != 0 && strcmp(key, "steps") != 0) return run_parameter_or(run, key, "");
   snprintf(room, RUN_VALUE, "%ld", *key == 's' && key[1] == 'e' ? run->seed : run_last_step(run->file));
   return room;
 }

@@ -58,7 +58,7 @@ static int add_run(struct opening *o, const char *path, int is_named, struct err
     leave_out(o, error);
     return STATUS_OK;
   }
-  warn_of_journal(run->file, path);
+  if (!(o->flags & RUNSET_FIRST)) warn_of_journal(run->file, path); /* the page has those steps */
   if ((o->flags & RUNSET_RECORDED) && is_empty(run->file)) {
     warning("%s: no step recorded yet, left out", path);
     run_close(run->file);
@@ -128,10 +128,12 @@ static int compare_ids(const void *a, const void *b)
 {
   const struct run *const *x = a, *const *y = b;
   int order = strcmp(run_id((*x)->file), run_id((*y)->file));
+  const long steps = run_last_step((*x)->file), others = run_last_step((*y)->file);
+  if (!order) order = (steps < others) - (steps > others);
   return order ? order : strcmp((*x)->path, (*y)->path);
 }
 
-/* RUNSET_ONCE: the same run given twice is an error; RUNSET_FIRST: only the first one stays. */
+/* RUNSET_ONCE: the same run given twice is an error; RUNSET_FIRST: the one with the most steps stays. */
 static int check_once(struct runset *set, unsigned flags, struct error *error)
 {
   struct run **by_id = memory_new((size_t)set->runs + 1, sizeof *by_id);
@@ -140,9 +142,10 @@ static int check_once(struct runset *set, unsigned flags, struct error *error)
   qsort(by_id, (size_t)set->runs, sizeof *by_id, compare_ids);
   for (int i = 1; i < set->runs && !status; i++) {
     if (strcmp(run_id(by_id[i - 1]->file), run_id(by_id[i]->file)) != 0) continue;
-    if (flags & RUNSET_FIRST)
+    if (flags & RUNSET_FIRST) {
       by_id[i]->is_copy = 1;
-    else
+      snprintf(set->copy, sizeof set->copy, "%s is a copy of %s", by_id[i]->shown, by_id[i - 1]->shown);
+    } else
       status = error_set(error, STATUS_USAGE,
                          "%s and %s are the same run (id %s), which would count as two seeds; give it once",
                          by_id[i - 1]->path, by_id[i]->path, run_id(by_id[i]->file));

@@ -31,7 +31,8 @@ struct runset {
   int groups;
   struct run **list;   /* [runs] in the order that was asked for */
   int damage;          /* STATUS_FAIL where files were left out */
-  int is_bare, copies; /* copies: how many were left out (RUNSET_FIRST) */
+  int is_bare, copies; /* how many were left out (RUNSET_FIRST); one of them: "a.h5 is a copy of b.h5" */
+  char copy[512];
 };
 
 /* Which runs, how grouped, in which order; NULL and 0 where nothing is asked. */

@@ -21,7 +21,7 @@ char *run_identity(const struct run *, const struct keys *);
 /* The same settings have one name, whether a preset or its keys were given. */
 void runset_share_names(struct runset *);
 void runset_group(struct runset *, struct keys *, const struct key_list *by); /* by: may be empty */
-void runset_warn_of_mixed(const struct runset *); /* in numbers that another program recorded */
+void runset_warn_of_mixed(const struct runset *); /* recordings in a group that are no seeds of one */
 const char *group_value(const struct run_group *, const struct sort_key *);
 /* run.c */
 void run_free(struct run *);
@@ -30,6 +30,8 @@ int run_is_number(const char *text, double *number);
 /* choose.c */
 int runset_keep(struct runset *, const struct selection *, struct error *); /* --where */
 int runset_keeps_by_metric(const struct selection *);
+/* Is this of the run itself (seed, steps, state), whatever a recording has under that key? */
+int is_fact(const char *key);
 /* Is this a metric, not a key? A short name (val, peak), or SERIES:WINDOW:REDUCTION. */
 int is_metric_name(const char *);
 /* The metric of every run into its `metric`: NaN where a run has none. STATUS_USAGE where no run has it. */

@@ -269,14 +269,18 @@ int table_columns_agree(const struct table *a, const struct table *b)
   return same;
 }
 
-/* A run's value at a step before row `next`: between two of its rows that of a line. Missing before its first row and
-   behind its last. */
+/* A run's value at a step that is not behind row `next`: between two rows with values that of a line. Missing before
+   the first of them and behind the last. */
 static double value_at(const struct table *run, long next, double step, int c)
 {
-  if (next < run->rows && run->step[next] == step) return row_of(run, next)[c];
-  if (next == 0 || next == run->rows) return missing_value();
-  const double from = row_of(run, next - 1)[c], to = row_of(run, next)[c], begin = run->step[next - 1];
-  if (!isfinite(from) || !isfinite(to)) return missing_value();
+  long before = next - 1;
+  while (before >= 0 && is_missing(row_of(run, before)[c])) before--;
+  while (next < run->rows && is_missing(row_of(run, next)[c])) next++;
+  if (next == run->rows) return missing_value();
+  const double to = row_of(run, next)[c];
+  if (run->step[next] == step) return to;
+  if (before < 0 || !isfinite(to) || !isfinite(row_of(run, before)[c])) return missing_value();
+  const double from = row_of(run, before)[c], begin = run->step[before];
   return from + (to - from) * ((step - begin) / (run->step[next] - begin));
 }
 

@@ -275,7 +275,10 @@ int post_mortem_of(struct post_mortem *p, const struct run *run, struct error *e
   if (!status) {
     see_events(p, event, count);
     see_nonfinite(p, &l.loss), see_nonfinite(p, &l.grad_norm), see_nonfinite(p, &l.logit);
-    if (l.loss.rows) p->first_loss = l.loss.value[0], p->last_loss = l.loss.value[l.loss.rows - 1];
+    if (l.loss.rows) {
+      p->first_step = l.loss.step[0], p->first_loss = l.loss.value[0];
+      p->last_loss = l.loss.value[l.loss.rows - 1];
+    }
     p->blew_up = !p->is_nonfinite && l.loss.rows && run_blew_up(run->file);
     if (p->is_nonfinite) find_heads(p, &l, event, count);
     if (p->blew_up) p->step = l.loss.step[where_it_left(&l.loss, run_number(run, "model.vocab", NAN))];
@@ -323,7 +326,8 @@ static void print_healthy(const struct post_mortem *p, const struct run *run)
          p->exploded ? "logits exploded" : "nothing failed", run_state(run->file), run_last_step(run->file),
          text_s(run_last_step(run->file)));
   if (!isnan(p->first_loss))
-    printf(", loss %s (at step 0: %s)", number(p->last_loss, last), number(p->first_loss, first));
+    printf(", loss %s (at step %.0f: %s)", number(p->last_loss, last), p->first_step,
+           number(p->first_loss, first));
   if (p->spikes) printf(", %ld loss spike%s", p->spikes, text_s(p->spikes));
   printf(over ? ".\n" : " so far.\n");
 }

@@ -25,7 +25,7 @@ struct post_mortem {
   double loss, grad_norm;  /* of that step */
   struct head_place *head; /* not finite at that step */
   long heads;
-  double first_loss, last_loss;
+  double first_step, first_loss, last_loss;     /* of the first row with a loss, and of the last */
   struct post_mortem_row row[POST_MORTEM_ROWS]; /* the last ones before that step, and its own */
   int rows;
   struct post_mortem_growth *growth; /* of each series that has grown, the most first */

@@ -466,7 +466,7 @@ int runs_page_look(struct runs_page *p, struct error *error)
   int status = runset_select(&set, p->selection, RUNSET_FIRST | (p->bare ? RUNSET_BARE : 0), error);
   if (status) return status;
   if (set.copies > p->set.copies)
-    warning("%d file%s: a copy of another run, left out of the page", set.copies, text_s(set.copies));
+    warning("left out of the page: %s%s", set.copy, set.copies > 1 ? ", and others" : "");
   struct page_series *seen = memory_new((size_t)set.runs + 1, sizeof *seen);
   for (int i = 0; i < set.runs; i++) {
     struct page_series *old = seen_before(p->seen, p->runs, set.run[i].path), *s = &seen[i];

@@ -470,11 +470,11 @@ END_TEST
 /* The value that a run has at a step, or would have on a line between two rows. */
 static double value_on_line(const struct table *t, double step, int c)
 {
-  long before = row_at(t, step), after = before;
-  if (before < 0)
-    for (double s = step; s >= -1 && before < 0; s--) before = row_at(t, s);
-  if (after < 0)
-    for (double s = step; s < 200 && after < 0; s++) after = row_at(t, s);
+  long before = -1, after = -1;
+  for (double s = step; s >= -1 && before < 0; s--)
+    if (row_at(t, s) >= 0 && !is_missing(t->value[row_at(t, s) * t->columns + c])) before = row_at(t, s);
+  for (double s = step; s < 200 && after < 0; s++)
+    if (row_at(t, s) >= 0 && !is_missing(t->value[row_at(t, s) * t->columns + c])) after = row_at(t, s);
   if (before < 0 || after < 0) return missing_value();
   const double from = t->value[before * t->columns + c], to = t->value[after * t->columns + c];
   if (before == after) return from;

@@ -37,6 +37,8 @@ class MaxLogitCallback(Callback):  # type: ignore[misc]
             return  # gradients are accumulated
         losses, self._losses = self._losses, []
         self.training.step(step)
+        if losses and not pl_module.automatic_optimization:  # these are not divided
+            losses = [sum(losses) / len(losses)]
         self.training.flush({"loss": sum(losses)} if losses else {})
         for logger in trainer.loggers:
             logger.log_metrics(self.training.latest, step=step)

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
 from maxlogit.torch import _attention
 from maxlogit.torch._attention import (
@@ -100,11 +100,9 @@ class _Output(NamedTuple):
     bias: Optional[_Weight]
 
 
-def _followed_through(x: Tensor) -> Tensor:
-    """In place of a detached tensor: a factor made of queries (q / q.detach().norm()) changes them, though it has no gradient
-    in training. Of a parameter a copy, which the pass may write into."""
-    with torch.enable_grad():
-        return x.clone() if x.is_leaf else x.view_as(x)
+def _writes_into_first(func: Any) -> bool:
+    name: str = getattr(func, "__name__", "")
+    return name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
 
 
 def _as_weight(x: Any, dim: int) -> _Weight:
@@ -128,6 +126,8 @@ def _as_weight(x: Any, dim: int) -> _Weight:
 _LINEAR = {F.linear}
 _ADDMM = {torch.addmm, Tensor.addmm}
 _DETACH = {Tensor.detach, torch.detach, Tensor.data.__get__}  # type: ignore[attr-defined]
+_IN_PLACE = {"__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__", "__ipow__"}
+_PRODUCTS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm, torch.bmm, torch.baddbmm}
 _MATMUL = {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm}
 
 
@@ -148,6 +148,7 @@ class Probe(TorchFunctionMode):
         self.inputs: set[int] = set()  # parameters that make inputs of linear layers
         self.fed: dict[int, Tensor] = {}  # of an output of a linear layer: its columns that are used outside of attention
         self.by_hand: set[str] = set()  # rows of heads whose attention is a part of the graph
+        self._shadows: dict[int, tuple[Tensor, Tensor]] = {}  # by the id of a tensor, which is kept: what it would be
         self._seen: dict[Any, list[int]] = {}  # of a node: outputs it depends on of which some columns were not used by then
         self._done: set[Any] = set()  # tensors that were followed
         self._given: set[Any] = set()  # queries and keys, as attention was given them
@@ -175,8 +176,6 @@ class Probe(TorchFunctionMode):
             if is_attention:
                 with torch.no_grad():
                     return func(*args, **kwargs)
-        if func in _DETACH and args[0].requires_grad:
-            return _followed_through(args[0])
         if func is Tensor.register_hook:  # it waits for the gradient of a loss
             return torch.utils.hooks.RemovableHandle(OrderedDict())
         if kwargs.get("out") is not None:  # cannot be differentiated
@@ -185,7 +184,10 @@ class Probe(TorchFunctionMode):
         if func is F.softmax or func is torch.softmax or func is Tensor.softmax:
             count_softmax(args, kwargs)
         with torch.enable_grad():
+            shadow = self._shadow_of(func, args, kwargs)
             out = func(*args, **kwargs)
+            if shadow is not None:
+                self._keep_shadow(args[0] if _writes_into_first(func) else out, shadow)
             weight, bias = self._weight_of(func, args, kwargs)
             if weight is None or not isinstance(out, Tensor) or not out.is_floating_point():
                 return out
@@ -198,6 +200,34 @@ class Probe(TorchFunctionMode):
             if part is not None and part.parameter is not None:
                 self.uses.setdefault(id(part.parameter), {})[id(leaf)] = part.first, _local(leaf).shape[-1]
         return out
+
+    # --- what is detached ---------------------------------------------------------------------------------
+
+    def _shadow_of(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What a call would give if nothing were detached: a factor made of queries (q / q.detach().norm()) changes them,
+        though it has no gradient in training. The model gets none of this."""
+        if func in _DETACH:
+            x = self._shadows[id(args[0])][1] if id(args[0]) in self._shadows else args[0]
+            return x.clone() if x.requires_grad else None  # the model may write into its own
+        if not self._shadows or func in _PRODUCTS:
+            return None
+        given = (args, kwargs)
+        if not any(id(x) in self._shadows for x in tree_leaves(given)):
+            return None
+        args, kwargs = tree_map(lambda x: self._shadows[id(x)][1] if id(x) in self._shadows else x, given)
+        try:
+            if _writes_into_first(func):
+                args = (args[0].clone(), *args[1:])
+            with torch.random.fork_rng([args[0].device] if getattr(args[0], "is_cuda", False) else []):
+                out = func(*args, **kwargs)
+            return args[0] if _writes_into_first(func) else out
+        except Exception:  # it is then followed as training does
+            return None
+
+    def _keep_shadow(self, out: Any, shadow: Any) -> None:
+        for x, y in zip(tree_leaves(out), tree_leaves(shadow)):
+            if isinstance(x, Tensor) and isinstance(y, Tensor) and y.requires_grad and x.shape == y.shape:
+                self._shadows[id(x)] = x, y
 
     def _made_of(self, x: Any, counts_weights: bool = True) -> None:
         """Of an input of a linear layer, or an output of the model: parameters that make it in another way than as weights of
@@ -274,6 +304,7 @@ class Probe(TorchFunctionMode):
         return self.owners.get(id(parameter), "")
 
     def see(self, row: str, q: Tensor, k: Tensor, v: Any) -> None:
+        q, k = (self._shadows[id(x)][1] if id(x) in self._shadows else x for x in (q, k))
         with torch._C.DisableTorchFunction(), torch.enable_grad():
             try:
                 source = self._source(row, q, k, v)
@@ -456,6 +487,7 @@ class Probe(TorchFunctionMode):
     def finish(self) -> None:
         """A parameter that makes something else, too, may not be scaled. Where attention is a part of the graph, its outputs
         depend on queries and keys, and other uses of them are not known."""
+        self._shadows.clear()
         for parameter, by_row in self.made_by.items():
             path = self._said(parameter)
             for row in by_row if parameter in self.inputs else ():
