@@ -490,7 +490,9 @@ class Recording(InFolder):
         groups = self.shown("--group", *runs)
         self.assertEqual([(g["seeds"], g["loss"]["n"], g["peak_max_logit_geometric"]["n"]) for g in groups], [(3, 0, 3)] * 2)
         self.assertEqual([run["seed"] for run in self.shown("--where", "seed=2", *runs)], [2, 2])
-        self.assertEqual(len(self.shown("--where", "steps=3", *runs)), 6)  # which is a fact of a run, whatever it has recorded
+        self.assertEqual(
+            len(self.shown("--where", "steps=3", *runs)), 6
+        )  # which is a fact of a run, whatever it has recorded
         self.assertRegex(self.printed("show", "--csv", runs[0]), "(?m),1,finished,,,4,4,0$")
         self.assertRegex(self.printed("compare", *runs, "--of=peak", "kind=muon", "kind=adam"), "n=3 pairs")
         self.printed("plot", "-t", "--series=attn/max_logit", *runs)
@@ -590,7 +592,13 @@ class Recording(InFolder):
     def test_keys_of_other_programs(self):
         for rate in ("0.001", "0.1"):
             for seed in (1, 2):
-                config = {"optimizer": "adamw", "seed": seed, "learning_rate": rate, "run_name": f"{rate}-{seed}", "optim": "x"}
+                config = {
+                    "optimizer": "adamw",
+                    "seed": seed,
+                    "learning_rate": rate,
+                    "run_name": f"{rate}-{seed}",
+                    "optim": "x",
+                }
                 if rate == "0.1" and seed == 2:
                     config["optim"] = "y"
                 with maxlogit.Recorder(f"{self.folder}/{rate}-{seed}.h5", config) as recorder:

@@ -463,8 +463,10 @@ static int check_same_places(const struct recorder *r, const char *axis, long si
   while (old < end && strcmp(old->axis, axis) != 0) old++;
   for (long i = 0; old < end && i < size && i < old->size; i++)
     if (strcmp(old->name[i], names[i]) != 0)
-      return error_set(e, STATUS_USAGE, "axis '%s': place %ld is called %.200s in this file, not %.200s",
-                       axis, i, old->name[i], names[i]);
+      return error_set(
+        e, STATUS_USAGE,
+        "axis '%s': place %ld is called %.200s in this file, not %.200s; another file may have other names",
+        axis, i, old->name[i], names[i]);
   return STATUS_OK;
 }
 

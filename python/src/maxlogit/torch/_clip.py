@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from maxlogit import MISSING, Recorder, UsageError
+from maxlogit import MISSING, MaxlogitError, Recorder, UsageError
 from maxlogit._numbers import clip_factors, clip_factors_mla, clip_rule
 from maxlogit.torch import _probe
 from maxlogit.torch._attention import NOT_FOUND, Attention, Reader, attention_of, parameters_of, warn_once
@@ -639,7 +639,10 @@ def fit(values: Any, order: list[str], rows: list[str], heads: int) -> Any:
 
 def order_of_file(recorder: Recorder, series: str, order: list[str]) -> list[str]:
     """The rows in the order of the file that a recording goes on with, if it has the same ones."""
-    names = recorder.places_of(series, "layer")
+    try:
+        names = recorder.places_of(series, "layer")
+    except MaxlogitError:  # a failure that the others do not wait for
+        return order
     return names if sorted(names) == sorted(order) else order
 
 

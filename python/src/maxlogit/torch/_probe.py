@@ -153,6 +153,7 @@ class Probe(TorchFunctionMode):
         self._done: set[Any] = set()  # tensors that were followed
         self._given: set[Any] = set()  # queries and keys, as attention was given them
         self._followed: Counter[int] = Counter()  # how often an output was reached
+        self._has_pieces = any(hasattr(m, "_handle") or hasattr(m, "_get_fsdp_state") for m in attention.model.modules())
         self._is_sharded = any(hasattr(p, "placements") for p in attention.model.parameters())
         self.made_by: dict[int, dict[str, Ints]] = {}  # of a parameter: its rows that make queries or keys, by row of heads
 
@@ -206,6 +207,8 @@ class Probe(TorchFunctionMode):
     def _shadow_of(self, func: Any, args: Any, kwargs: Any) -> Any:
         """What a call would give if nothing were detached: a factor made of queries (q / q.detach().norm()) changes them,
         though it has no gradient in training. The model gets none of this."""
+        if self._has_pieces:  # of parameters, which may get no other graph
+            return None
         if func in _DETACH:
             x = self._shadows[id(args[0])][1] if id(args[0]) in self._shadows else args[0]
             return x.clone() if x.requires_grad else None  # the model may write into its own

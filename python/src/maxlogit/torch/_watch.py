@@ -114,11 +114,12 @@ class Watch:
         self.recorder.put("attn/max_logit", fit(self.rows.reduce(found), self.rows.order, self.order, self.heads))
 
     def _order_of_file(self) -> list[str]:
-        """That of rank 0, which alone has a file."""
+        """Of rank 0, which alone has a file; another one, where each of them writes one, has its own."""
         order = list(self.rows.order)
-        own = order_of_file(self.recorder, "attn/max_logit", order) if self.recorder.is_first else []
-        at = self.rows.sum(np.array([order.index(name) for name in own] or [0] * len(order), float))
-        return [order[int(i)] for i in at]
+        own = order_of_file(self.recorder, "attn/max_logit", order) if self.recorder.is_first else order
+        writers = self.rows.sum(np.array([float(self.recorder.is_first)]))[0]
+        at = self.rows.sum(np.array([order.index(name) * float(self.recorder.is_first) for name in own]))
+        return [order[int(i)] for i in at] if writers == 1 else own
 
     def _put_spectra(self) -> None:
         layers = len(self.order)
