@@ -142,6 +142,7 @@ static int check_once(struct runset *set, unsigned flags, struct error *error)
   qsort(by_id, (size_t)set->runs, sizeof *by_id, compare_ids);
   for (int i = 1; i < set->runs && !status; i++) {
     if (strcmp(run_id(by_id[i - 1]->file), run_id(by_id[i]->file)) != 0) continue;
+    if (strcmp(by_id[i - 1]->identity, by_id[i]->identity) != 0) continue; /* continued with other settings */
     if (flags & RUNSET_FIRST) {
       by_id[i]->is_copy = 1;
       snprintf(set->copy, sizeof set->copy, "%s is a copy of %s", by_id[i]->shown, by_id[i - 1]->shown);

@@ -313,7 +313,9 @@ int run_open_own(struct run_file **out, const char *path, struct error *e)
 int run_has_journal_of_recording(const struct run_file *r)
 {
   char journal[4096];
-  if (strcmp(run_data(r), DATA_RECORDED) != 0 || strcmp(run_shown_state(r), "killed") != 0) return 0;
+  if (strcmp(run_data(r), DATA_RECORDED) != 0 || strcmp(run_state(r), "running") != 0 ||
+      strcmp(run_shown_state(r), "killed") != 0)
+    return 0;
   run_sibling(journal, r->path, ".journal");
   return !access(journal, F_OK);
 }
