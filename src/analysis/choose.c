@@ -10,16 +10,6 @@
 
 /* --- keys ---------------------------------------------------------------------------------------------- */
 
-static const char *const facts[] = {"kind", "state", "id", "seed", "steps", "date"};
-enum { FACTS = sizeof facts / sizeof *facts };
-
-int is_fact(const char *key)
-{
-  int found = 0;
-  for (int i = 0; i < FACTS; i++) found |= strcmp(facts[i], key) == 0;
-  return found;
-}
-
 int is_metric_name(const char *key) { return metric_named(key) || strchr(key, ':'); }
 
 int runset_measure(struct runset *set, const char *metric, struct error *error)
@@ -42,7 +32,7 @@ static int check_key(const struct runset *set, const char *option, const char *k
   for (int i = 0; set && i < set->runs && !known; i++) known = run_parameter(set->run[i].file, key) != NULL;
   if (!known) {
     const char *near = config_near_key(config, key);
-    if (!near) near = text_nearest(key, facts, FACTS);
+    if (!near) near = text_nearest(key, run_facts_known, RUN_FACTS);
     if (!near) near = metric_near(key);
     status = error_set(error, STATUS_USAGE, "%s %s: no such key%s%s%s", option, key,
                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");

@@ -25,6 +25,15 @@ int run_is_unfinished(const struct run *run)
 
 int run_has_failed(const struct run *run) { return run_is_diverged(run) || run_blew_up(run->file); }
 
+const char *const run_facts_known[RUN_FACTS] = {"kind", "state", "id", "seed", "steps", "date"};
+
+int is_fact(const char *key)
+{
+  int found = 0;
+  for (int i = 0; i < RUN_FACTS; i++) found |= strcmp(run_facts_known[i], key) == 0;
+  return found;
+}
+
 const char *run_value(const struct run *run, const char *key, char room[RUN_VALUE])
 {
   if (strcmp(key, "kind") == 0) return run->kind;

@@ -27,11 +27,13 @@ const char *group_value(const struct run_group *, const struct sort_key *);
 void run_free(struct run *);
 const char *run_parameter_or(const struct run *, const char *key, const char *otherwise);
 int run_is_number(const char *text, double *number);
+/* Is this of the run itself (seed, steps, state), whatever a recording has under that key? */
+int is_fact(const char *key);
+enum { RUN_FACTS = 6 };
+extern const char *const run_facts_known[RUN_FACTS];
 /* choose.c */
 int runset_keep(struct runset *, const struct selection *, struct error *); /* --where */
 int runset_keeps_by_metric(const struct selection *);
-/* Is this of the run itself (seed, steps, state), whatever a recording has under that key? */
-int is_fact(const char *key);
 /* Is this a metric, not a key? A short name (val, peak), or SERIES:WINDOW:REDUCTION. */
 int is_metric_name(const char *);
 /* The metric of every run into its `metric`: NaN where a run has none. STATUS_USAGE where no run has it. */
