@@ -553,7 +553,8 @@ int run_read(const struct run_file *file, const char *name, struct run_series *s
 {
   long kept = 0;
   const size_t bytes = sizeof *s->value;
-  if (run_read_all(file, name, s, e)) return e ? e->status : STATUS_FAIL;
+  int status = run_read_all(file, name, s, e);
+  if (status) return status;
   for (long row = 0; row < s->rows; row++) {
     if (!has_value(s, row)) continue;
     s->step[kept] = s->step[row];
