@@ -38,7 +38,7 @@ void keys_init(struct keys *keys)
   qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
 }
 
-/* Nothing says what a recording without these is: its seed alone, if it has one, makes it one of several. */
+/* A recording without these keys has no description: only a seed makes it one of several. */
 static int is_unnamed(const struct run *run)
 {
   static const char *const keys[] = {"optimizer", "stabilizers", "preset", "train.seed", "seed"};

@@ -269,25 +269,35 @@ int table_columns_agree(const struct table *a, const struct table *b)
   return same;
 }
 
-/* A run's value at a step that is not behind row `next`: between two rows with values that of a line. Missing before
-   the first of them and behind the last. */
-static double value_at(const struct table *run, long next, double step, int c)
+/* Rows of a run in which a column has a value: the last one before a step, and the first one from it on. */
+struct neighbors {
+  long before, next;
+};
+
+/* A run's value at a step: between two rows with values, that of a line. Missing before the first of them and behind
+   the last. Steps grow from call to call. */
+static double value_at(const struct table *run, struct neighbors *at, double step, int c)
 {
-  long before = next - 1;
-  while (before >= 0 && is_missing(row_of(run, before)[c])) before--;
-  while (next < run->rows && is_missing(row_of(run, next)[c])) next++;
-  if (next == run->rows) return missing_value();
-  const double to = row_of(run, next)[c];
-  if (run->step[next] == step) return to;
-  if (before < 0 || !isfinite(to) || !isfinite(row_of(run, before)[c])) return missing_value();
-  const double from = row_of(run, before)[c], begin = run->step[before];
-  return from + (to - from) * ((step - begin) / (run->step[next] - begin));
+  for (; at->next < run->rows; at->next++) {
+    const int has = !is_missing(row_of(run, at->next)[c]);
+    if (has && run->step[at->next] >= step) break;
+    if (has) at->before = at->next;
+  }
+  if (at->next == run->rows) return missing_value();
+  const double to = row_of(run, at->next)[c];
+  if (run->step[at->next] == step) return to;
+  if (at->before < 0 || !isfinite(to) || !isfinite(row_of(run, at->before)[c])) return missing_value();
+  const double from = row_of(run, at->before)[c], begin = run->step[at->before];
+  return from + (to - from) * ((step - begin) / (run->step[at->next] - begin));
 }
 
 void table_band(struct table *out, const struct table *runs, int count, int geometric)
 {
   long rows = 0, *next = memory_new((size_t)count, sizeof *next);
   double *x = memory_new((size_t)count, sizeof *x);
+  const size_t cells = (size_t)count * (size_t)runs[0].columns;
+  struct neighbors *at = memory_new(cells + 1, sizeof *at);
+  for (size_t k = 0; k < cells; k++) at[k].before = -1;
   for (int i = 0; i < count; i++) rows += runs[i].rows;
   table_new(out, rows, 1 + 3 * runs[0].columns);
   band_columns(out, &runs[0]);
@@ -302,7 +312,7 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
       int n = 0;
       for (int i = 0; i < count; i++) {
         if (c >= runs[i].columns) continue;
-        x[n] = value_at(&runs[i], next[i], step, c);
+        x[n] = value_at(&runs[i], &at[i * runs[0].columns + c], step, c);
         n += !is_missing(x[n]);
       }
       struct interval interval = interval_of(x, n, geometric);
@@ -314,6 +324,7 @@ void table_band(struct table *out, const struct table *runs, int count, int geom
     for (int i = 0; i < count; i++)
       if (next[i] < runs[i].rows && runs[i].step[next[i]] == step) next[i]++;
   }
+  memory_free(at);
   memory_free(x);
   memory_free(next);
 }

@@ -12,7 +12,7 @@ int run_open(struct run_file **, const char *path, struct error *); /* "not a ru
 int run_open_trained(struct run_file **, const char *path, struct error *);
 /* The same for runs that maxlogit trained: a recording of another program (maxlogit/record.h) is STATUS_USAGE, too. */
 int run_open_own(struct run_file **, const char *path, struct error *);
-/* Is this a recording whose program was killed, with a journal that may have rows which the file lacks? */
+/* Is this a killed recording with a journal, which may have rows that the file lacks? */
 int run_has_journal_of_recording(const struct run_file *);
 /* The same without loading the file, if it has a head (storage/seal.h). The rest is loaded and checked when a series or
    the events are read; run_rest frees it again. */

@@ -243,9 +243,9 @@ class Recorder:
             whole = shape
             if len(shape) > 2:  # a file has two: all behind the first are joined
                 axes, shape = (axes[0], ".".join(axes[1:])), (shape[0], int(np.prod(shape[1:])))
-            told = (name, rows, axes, shape, unit, long_name or name, definition)
-            number = self._declare(*told)
-            self._definitions[name], self._summary[name] = told, summary
+            whole_definition = (name, rows, axes, shape, unit, long_name or name, definition)
+            number = self._declare(*whole_definition)
+            self._definitions[name], self._summary[name] = whole_definition, summary
             shape = whole
             if len(shape) > 2:
                 self.axis(axes[1], [".".join(map(str, at)) for at in np.ndindex(shape[1:])])
@@ -276,7 +276,7 @@ class Recorder:
             library.call("record_axis", self._handle, library.text(name), len(names), (c.c_char_p * len(names))(*names))
 
     def places_of(self, series: str, axis: str) -> list[str]:
-        """What the file that goes on calls the places of a series' axis; empty if there is none."""
+        """The names of the places of a series' axis in the file that is continued; empty if there is none."""
         if not self._writes() or not self._goes_on:
             return []
         run = open_run(self._place)
@@ -365,7 +365,7 @@ class Recorder:
         self._logs = True
 
     def _ask(self, step: int) -> None:
-        """Take what is watched into the row of a step, once. A callback does so before the next pass, and logs later."""
+        """Take the watched values into the row of a step, once. A callback does so before the next pass, and logs later."""
         if self._asked != step:
             for source in self._sources:
                 source(step)

@@ -296,7 +296,7 @@ static int draw_difference(struct options *r, struct error *error)
   return status;
 }
 
-/* What else may stand there. */
+/* Metrics may stand along x, too. */
 static void name_metrics(struct error *error)
 {
   struct error why = *error;

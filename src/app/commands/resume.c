@@ -19,7 +19,7 @@ static const struct command_option options[] = {
   NO_OPTION,
 };
 
-/* Of a recording whose program was killed: the rows of its journal into the file. */
+/* Write the rows of a killed recording's journal into its file. */
 static int take_journal(const char *path, struct error *e)
 {
   struct maxlogit_record_options go_on = {.mode = MAXLOGIT_RESUME};

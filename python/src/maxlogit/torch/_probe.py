@@ -148,7 +148,7 @@ class Probe(TorchFunctionMode):
         self.inputs: set[int] = set()  # parameters that make inputs of linear layers
         self.fed: dict[int, Tensor] = {}  # of an output of a linear layer: its columns that are used outside of attention
         self.by_hand: set[str] = set()  # rows of heads whose attention is a part of the graph
-        self._shadows: dict[int, tuple[Tensor, Tensor]] = {}  # by the id of a tensor, which is kept: what it would be
+        self._shadows: dict[int, tuple[Tensor, Tensor]] = {}  # by the id of a tensor, which is kept: the same with its graph
         self._seen: dict[Any, list[int]] = {}  # of a node: outputs it depends on of which some columns were not used by then
         self._done: set[Any] = set()  # tensors that were followed
         self._given: set[Any] = set()  # queries and keys, as attention was given them
@@ -202,10 +202,10 @@ class Probe(TorchFunctionMode):
                 self.uses.setdefault(id(part.parameter), {})[id(leaf)] = part.first, _local(leaf).shape[-1]
         return out
 
-    # --- what is detached ---------------------------------------------------------------------------------
+    # --- detached tensors ---------------------------------------------------------------------------------
 
     def _shadow_of(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """What a call would give if nothing were detached: a factor made of queries (q / q.detach().norm()) changes them,
+        """The result of a call if no tensor were detached: a factor made of queries (q / q.detach().norm()) changes them,
         though it has no gradient in training. The model gets none of this."""
         if self._has_pieces:  # of parameters, which may get no other graph
             return None
