@@ -3,8 +3,9 @@
    multiplied the next comes into registers. In single precision a sum is of fused multiply-adds in the order of k;
    where a tile's k are shared out to groups of threads, the groups' sums are added in their order. With device.math
    = tf32 or bf16 numbers are rounded on their way into shared memory, where they lie as words along k, and tensor cores
-   multiply. The tile follows from the shape alone. */
+   multiply. The order of a sum follows from the shape alone. */
 #include "cuda/tensor_core.h"
+#include <limits.h>
 
 /* c [m,n] = alpha op(a) op(b) + what `add` and `beta` say, `batch` of them, so many numbers apart */
 struct tiled_product {
@@ -16,11 +17,128 @@ struct tiled_product {
   const float *diagonal; /* and this number of the run to the diagonal, if not NULL; coefficients a | b | c */
   long batch, next_a, next_b, next_c;
   int full; /* whatever the device's math is */
+  int wide; /* see `is_wide`; and on tensor cores k is of whole tiles */
 };
+
+/* --- from memory to tiles ----------------------------------------------------------------------------------------- */
+
+/* Brings tiles of SIZE rows (or columns) and DEPTH of k from x to shared memory, by four numbers that are neighbors in
+   memory: along k or, where x is turned, along rows. They become numbers [k, row] (PER 0) or words [row, k / PER].
+   WIDE: all fours are whole and aligned (`is_wide`), and are loads of 128 bits; rows beyond the last four repeat them,
+   and their sums are dropped. Otherwise each number has its own load, and what is outside is 0. TURNED: 0, 1, or 2 if
+   it is known when the kernel runs. A warp loads whole sectors and stores into 32 banks. */
+template <int SIZE, int DEPTH, int THREADS, int PER, bool WIDE, int TURNED> struct carrier {
+  enum {
+    FOURS = SIZE * DEPTH / 4 / THREADS,
+    PAIRS = DEPTH / 8,                /* of fours of a row: a warp has one pair of 16 rows */
+    DOWN = THREADS / 32 / PAIRS * 16, /* rows between two fours of a thread; */
+    DOWN_TURNED = THREADS / 16 * 4,   /* those of a turned x that becomes words; */
+    ALONG = THREADS / (SIZE / 4),     /* and what lies between along k, of one that becomes numbers */
+    EACH = PER ? PER : 1
+  };
+  const float *from; /* the first four of the next tile */
+  long ld;
+  int left, at_run_time; /* left: rows from that four to the last, which may be negative */
+  float part[FOURS][4];
+
+  struct place {
+    int row, k;
+  };
+  __device__ inline bool turned() const { return TURNED == 2 ? at_run_time != 0 : TURNED == 1; }
+  __device__ inline place first() const
+  {
+    const int i = (int)threadIdx.x, warp = i / 32;
+    const place across = {warp / PAIRS * 16 + i / 16 % 2 * 8 + i % 8, warp % PAIRS * 8 + i / 8 % 2 * 4},
+                along = {PER ? i / 16 * 4 : i % (SIZE / 4) * 4, PER ? i % 16 * EACH : i / (SIZE / 4)};
+    return turned() ? along : across;
+  }
+  /* From the first four of a thread to number l. */
+  __device__ inline place on(int l) const
+  {
+    const place across = {l * DOWN, 0}, along = {PER ? l / EACH * DOWN_TURNED : 0, PER ? l % EACH : l * ALONG};
+    return turned() ? along : across;
+  }
+  __device__ inline void begin(const float *x, long ld_, int turned_, long row, long rows)
+  {
+    ld = ld_, at_run_time = turned_;
+    const place at = first();
+    const long last = rows - (WIDE && turned() ? 4 : 1);
+    long mine = row + at.row;
+    if (mine > last && (WIDE || !turned())) mine = last;
+    left = (int)(last - mine < SIZE ? last - mine : (long)SIZE);
+    from = x + (turned() ? at.k * ld + mine : mine * ld + at.k);
+  }
+  /* The next tile; `depth` of it are there, of the others zeros. */
+  __device__ inline void fetch(int depth)
+  {
+    const int k = first().k;
+    UNROLL
+    for (int l = 0; l < FOURS; l++) {
+      const int down = on(l).row, row = (WIDE || !turned()) && down > left ? left : down;
+      const float *at = from + (turned() ? on(l).k * ld + row : row * ld);
+      const bool there = (WIDE && PER) || k + on(l).k < depth;
+      if (WIDE) {
+        const float4 four = there ? *(const float4 *)at : make_float4(0, 0, 0, 0);
+        part[l][0] = four.x, part[l][1] = four.y, part[l][2] = four.z, part[l][3] = four.w;
+      } else {
+        UNROLL
+        for (int c = 0; c < 4; c++)
+          part[l][c] = (turned() ? there && down + c <= left : k + c < depth) ? at[c] : 0;
+      }
+    }
+    from += turned() ? DEPTH * ld : (long)DEPTH;
+  }
+  /* Numbers, with LD to a k. */
+  template <int LD> __device__ inline void store(float *to) const
+  {
+    const place at = first();
+    UNROLL
+    for (int l = 0; l < FOURS; l++) {
+      float *one = to + (at.k + on(l).k) * LD + at.row + on(l).row;
+      if (turned()) {
+        *(float4 *)one = make_float4(part[l][0], part[l][1], part[l][2], part[l][3]);
+      } else {
+        UNROLL
+        for (int c = 0; c < 4; c++) one[c * LD] = part[l][c];
+      }
+    }
+  }
+  /* Words, with LD to a row. */
+  template <int LD> __device__ inline void store(unsigned *to) const
+  {
+    const place at = first();
+    to += at.row * LD + at.k / EACH;
+    if (turned()) {
+      UNROLL
+      for (int l = 0; l < FOURS; l += EACH) UNROLL
+      for (int c = 0; c < 4; c++)
+        to[(l / EACH * DOWN_TURNED + c) * LD] = word_of<PER>(part[l][c], part[l + EACH - 1][c]);
+    } else {
+      UNROLL
+      for (int l = 0; l < FOURS; l++) {
+        unsigned *one = to + l * DOWN * LD;
+        const float *x = part[l];
+        if (PER == 1)
+          *(uint4 *)one = make_uint4(word_of<PER>(x[0], 0), word_of<PER>(x[1], 0), word_of<PER>(x[2], 0),
+                                     word_of<PER>(x[3], 0));
+        else
+          *(uint2 *)one = make_uint2(word_of<PER>(x[0], x[1]), word_of<PER>(x[2], x[3]));
+      }
+    }
+  }
+};
+
+/* Whether every four of x [.., ld], `next` numbers from one matrix to the next, is whole and aligned to 16 bytes. */
+static int is_wide(const view &x, int turned, long rows, long k, long next)
+{
+  return (turned ? rows : k) % 4 == 0 && x.ld % 4 == 0 && next % 4 == 0 && x.stride % 16 == 0 &&
+         (uintptr_t)x.data % 16 == 0;
+}
 
 /* --- in single precision ------------------------------------------------------------------------------------------ */
 
-/* Tiles of MxN; a thread makes YxX of it (by fours) in single precision, GROUPS of threads share K of a tile. */
+/* Tiles of MxN; a thread makes YxX of it (by fours) in single precision. GROUPS of threads share every SPAN of k, so
+   that a sum has the same order in every tile with groups. */
 template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
   enum {
     ROWS = M,
@@ -29,20 +147,21 @@ template <int M, int N, int K, int Y, int X, int GROUPS> struct tile {
     HEIGHT = Y,
     WIDTH = X,
     TEAMS = GROUPS,
+    SPAN = GROUPS > 1 ? 32 : K,
     EACH = M / Y * (N / X),
     THREADS = EACH * GROUPS,
     A_LD = M + 4,
     B_LD = N + 4,
-    A_LOADS = M * K / THREADS,
-    B_LOADS = N * K / THREADS,
     STAGE = K * (A_LD + B_LD),
-    SUMS = GROUPS > 1 ? GROUPS * M * N : 0,
+    BATCH = 2 * STAGE / (GROUPS * N) < M ? 32 : M, /* rows of which the groups' sums have room at once */
+    SUMS = GROUPS > 1 ? GROUPS * BATCH * N : 0,
     BLOCKS = GROUPS > 1 ? 2 : 1, /* registers for so many on a multiprocessor */
     WORDS = 2 * STAGE > SUMS ? 2 * STAGE : SUMS,
     BYTES = 4 * WORDS
   };
 };
-typedef tile<32, 32, 32, 4, 4, 4> small_tile;
+typedef tile<32, 32, 64, 4, 4, 4> small_tile;
+typedef tile<64, 64, 32, 8, 8, 4> crowd_tile; /* of many runs: the same sums as in small tiles, with fewer loads */
 typedef tile<64, 64, 16, 4, 4, 1> middle_tile;
 typedef tile<128, 128, 16, 8, 8, 1> large_tile;
 
@@ -51,52 +170,6 @@ template <int SIZE, int PART> static __device__ inline int spread(int thread, in
 {
   return thread * 4 + i / 4 * (SIZE / (PART / 4)) + i % 4;
 }
-
-/* Numbers of a tile that a thread brings, from rows of x or, turned, columns. Neighbours in memory by neighbouring
-   threads; where those are along k, a warp has eight of k in four rows: whole sectors of memory, and 32 banks. Rows
-   beyond the last repeat it, and their sums are dropped. */
-struct cuda_place {
-  int row, k;
-};
-template <int SIZE, int DEPTH, int THREADS> struct carrier {
-  enum { LOADS = SIZE * DEPTH / THREADS, WIDE = DEPTH / 8, DOWN = THREADS / 32 / WIDE * 4, ALONG = THREADS / SIZE };
-  const float *from; /* number 0 of the next tile */
-  long ld;
-  int left, turned; /* rows from that of number 0 to the last */
-
-  __device__ inline struct cuda_place place(int l) const
-  {
-    const int i = (int)threadIdx.x, block = i / 32;
-    struct cuda_place along = {i % SIZE, i / SIZE + l * ALONG},
-                      across = {block / WIDE * 4 + i / 8 % 4 + l * DOWN, block % WIDE * 8 + i % 8};
-    return turned ? along : across;
-  }
-  __device__ inline void begin(const float *x, long ld_, int turned_, long row, long rows)
-  {
-    ld = ld_, turned = turned_;
-    const struct cuda_place at = place(0);
-    const long first = row + at.row < rows ? row + at.row : rows - 1, most = rows - 1 - first;
-    left = (int)(most < SIZE ? most : (long)SIZE);
-    from = x + (turned ? at.k * ld + first : first * ld + at.k);
-  }
-  __device__ inline const float *where(int l) const
-  {
-    const int down = l * DOWN < left ? l * DOWN : left;
-    return from + (turned ? l * ALONG : down) * ld;
-  }
-  /* The next tile; `depth` of it are there, of the others zeros. */
-  __device__ inline void fetch(float out[LOADS], long depth)
-  {
-    if (depth >= DEPTH) {
-      UNROLL
-      for (int l = 0; l < LOADS; l++) out[l] = *where(l);
-    } else {
-      UNROLL
-      for (int l = 0; l < LOADS; l++) out[l] = place(l).k < depth ? *where(l) : 0;
-    }
-    from += turned ? DEPTH * ld : (long)DEPTH;
-  }
-};
 
 /* c times a product, b times a number of the matrix, and a on the diagonal: a step of Newton-Schulz */
 static __device__ inline float polynomial(const float *coefficient, float product, float number, int on_diagonal)
@@ -146,7 +219,7 @@ template <class T> static __device__ inline struct share share_of(const struct t
           p.b.base() + blockIdx.y * p.next_b, p.c.base() + blockIdx.y * p.next_c};
 }
 
-template <class T>
+template <class T, bool WIDE>
 static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   product_kernel(struct guarded guard, struct tiled_product p)
 {
@@ -154,63 +227,73 @@ static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
   const struct share own = share_of<T>(p);
   const long row = own.row, col = own.col;
   if (p.symmetric && col > row) return; /* the whole block */
-  int team = threadIdx.x / T::EACH, me = threadIdx.x % T::EACH;
-  int y = me / (T::COLS / T::WIDTH), x = me % (T::COLS / T::WIDTH);
-  float sum[T::HEIGHT][T::WIDTH] = {}, from_a[T::A_LOADS], from_b[T::B_LOADS];
-  carrier<T::ROWS, T::DEPTH, T::THREADS> a;
-  carrier<T::COLS, T::DEPTH, T::THREADS> b;
+  const int team = threadIdx.x / T::EACH, me = threadIdx.x % T::EACH;
+  const int y = me / (T::COLS / T::WIDTH), x = me % (T::COLS / T::WIDTH);
+  float sum[T::HEIGHT][T::WIDTH] = {};
+  carrier<T::ROWS, T::DEPTH, T::THREADS, 0, WIDE, 2> a;
+  carrier<T::COLS, T::DEPTH, T::THREADS, 0, WIDE, 2> b;
   a.begin(own.a, p.a.ld, p.ta, row, p.m);
   b.begin(own.b, p.b.ld, !p.tb, col, p.n);
-
-  auto fetch = [&](long depth) { a.fetch(from_a, depth), b.fetch(from_b, depth); };
-  auto store = [&](float *as, float *bs) {
-    UNROLL
-    for (int l = 0; l < T::A_LOADS; l++) as[a.place(l).k * T::A_LD + a.place(l).row] = from_a[l];
-    UNROLL
-    for (int l = 0; l < T::B_LOADS; l++) bs[b.place(l).k * T::B_LD + b.place(l).row] = from_b[l];
+  auto store = [&](float *to) {
+    a.template store<T::A_LD>(to);
+    b.template store<T::B_LD>(to + T::DEPTH * T::A_LD);
   };
 
-  fetch(p.k); /* under way while the guard comes */
+  int depth = (int)p.k; /* that is left */
+  a.fetch(depth), b.fetch(depth); /* under way while the guard comes */
   if (guard.off()) return;
-  store(shared, shared + T::DEPTH * T::A_LD);
+  store(shared);
   __syncthreads();
-  for (long k0 = 0, turn = 0; k0 < p.k; k0 += T::DEPTH, turn ^= 1) {
+  for (int turn = 0; depth > 0; turn ^= 1) {
     const float *as = shared + turn * T::STAGE, *bs = as + T::DEPTH * T::A_LD;
-    int more = k0 + T::DEPTH < p.k;
-    if (more) fetch(p.k - k0 - T::DEPTH);
+    const int here = depth;
+    depth -= T::DEPTH;
+    if (depth > 0) a.fetch(depth), b.fetch(depth);
     UNROLL
-    for (int k = team * (T::DEPTH / T::TEAMS), end = k + T::DEPTH / T::TEAMS; k < end; k++) {
-      float left[T::HEIGHT], right[T::WIDTH];
+    for (int span = 0; span < T::DEPTH; span += T::SPAN) {
+      if (span > 0 && span >= here) break;
       UNROLL
-      for (int i = 0; i < T::HEIGHT; i += 4) {
-        float4 four = *(const float4 *)&as[k * T::A_LD + spread<T::ROWS, T::HEIGHT>(y, i)];
-        left[i] = four.x, left[i + 1] = four.y, left[i + 2] = four.z, left[i + 3] = four.w;
+      for (int i = 0; i < T::SPAN / T::TEAMS; i++) {
+        const int k = span + team * (T::SPAN / T::TEAMS) + i;
+        float left[T::HEIGHT], right[T::WIDTH];
+        UNROLL
+        for (int j = 0; j < T::HEIGHT; j += 4) {
+          const float4 four = *(const float4 *)&as[k * T::A_LD + spread<T::ROWS, T::HEIGHT>(y, j)];
+          left[j] = four.x, left[j + 1] = four.y, left[j + 2] = four.z, left[j + 3] = four.w;
+        }
+        UNROLL
+        for (int j = 0; j < T::WIDTH; j += 4) {
+          const float4 four = *(const float4 *)&bs[k * T::B_LD + spread<T::COLS, T::WIDTH>(x, j)];
+          right[j] = four.x, right[j + 1] = four.y, right[j + 2] = four.z, right[j + 3] = four.w;
+        }
+        UNROLL
+        for (int h = 0; h < T::HEIGHT; h++) UNROLL
+        for (int j = 0; j < T::WIDTH; j++) sum[h][j] = fmaf(left[h], right[j], sum[h][j]);
       }
-      UNROLL
-      for (int j = 0; j < T::WIDTH; j += 4) {
-        float4 four = *(const float4 *)&bs[k * T::B_LD + spread<T::COLS, T::WIDTH>(x, j)];
-        right[j] = four.x, right[j + 1] = four.y, right[j + 2] = four.z, right[j + 3] = four.w;
-      }
-      UNROLL
-      for (int i = 0; i < T::HEIGHT; i++) UNROLL
-      for (int j = 0; j < T::WIDTH; j++) sum[i][j] = fmaf(left[i], right[j], sum[i][j]);
     }
     /* the other pair was last read before the barrier that let this one in */
-    if (more) store(shared + (turn ^ 1) * T::STAGE, shared + (turn ^ 1) * T::STAGE + T::DEPTH * T::A_LD);
+    if (depth > 0) store(shared + (turn ^ 1) * T::STAGE);
     __syncthreads();
   }
   if constexpr (T::TEAMS > 1) { /* all teams add their sums, row by row of the tile */
     UNROLL
-    for (int i = 0; i < T::HEIGHT * T::WIDTH; i++)
-      shared[(team * T::ROWS + spread<T::ROWS, T::HEIGHT>(y, i / T::WIDTH)) * T::COLS +
-             spread<T::COLS, T::WIDTH>(x, i % T::WIDTH)] = sum[i / T::WIDTH][i % T::WIDTH];
-    __syncthreads();
-    UNROLL
-    for (int e = threadIdx.x; e < T::ROWS * T::COLS; e += T::THREADS) {
-      float all = shared[e];
+    for (int from = 0; from < T::ROWS; from += T::BATCH) {
+      if (from > 0) __syncthreads(); /* those before have been added */
       UNROLL
-      for (int t = 1; t < T::TEAMS; t++) all += shared[t * T::ROWS * T::COLS + e];
-      finish(p, own.c, own.a, row + e / T::COLS, col + e % T::COLS, all);
+      for (int i = 0; i < T::HEIGHT * T::WIDTH; i++) {
+        const int to = spread<T::ROWS, T::HEIGHT>(y, i / T::WIDTH) - from;
+        if (to >= 0 && to < T::BATCH)
+          shared[(team * T::BATCH + to) * T::COLS + spread<T::COLS, T::WIDTH>(x, i % T::WIDTH)] =
+            sum[i / T::WIDTH][i % T::WIDTH];
+      }
+      __syncthreads();
+      UNROLL
+      for (int e = threadIdx.x; e < T::BATCH * T::COLS; e += T::THREADS) {
+        float all = shared[e];
+        UNROLL
+        for (int t = 1; t < T::TEAMS; t++) all += shared[t * T::BATCH * T::COLS + e];
+        finish(p, own.c, own.a, row + from + e / T::COLS, col + e % T::COLS, all);
+      }
     }
   } else {
     UNROLL
@@ -236,8 +319,6 @@ template <int M, int N, int DOWN, int ACROSS, int AT_ONCE> struct core_tile {
     THREADS = 32 * DOWN * ACROSS,
     WORDS = 16,
     LD = WORDS + 4,
-    A_LOADS = M * WORDS / THREADS,
-    B_LOADS = N * WORDS / THREADS,
     STAGE = (M + N) * LD,
     BYTES = 4 * 2 * STAGE
   };
@@ -246,94 +327,77 @@ typedef core_tile<32, 32, 2, 2, 5> small_core_tile;
 typedef core_tile<64, 64, 2, 2, 2> middle_core_tile;
 typedef core_tile<128, 128, 2, 4, 1> large_core_tile;
 
-static __device__ inline float part_of(const float *x, long ld, int turned, long row, long rows, long k,
-                                       long depth)
-{
-  return row < rows && k < depth ? x[turned ? k * ld + row : row * ld + k] : 0;
-}
-
-/* Word l of a tile that this thread brings: a warp has 8 neighbours in memory by 4, in 32 banks. */
-template <class T> static __device__ inline struct cuda_place brought_word(int l, int along_rows)
-{
-  int i = l * T::THREADS + (int)threadIdx.x, block = i / 32, near = i % 8, far = i / 8 % 4;
-  struct cuda_place along = {block / (T::WORDS / 4) * 8 + near, block % (T::WORDS / 4) * 4 + far},
-                    across = {block / (T::WORDS / 8) * 4 + far, block % (T::WORDS / 8) * 8 + near};
-  return along_rows ? along : across;
-}
-
-template <class T, int PER>
-static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
-  core_product_kernel(struct guarded guard, struct tiled_product p)
+/* WIDE, TA, TB: see `carrier`; TB of b as a tile's rows. */
+template <class T, int PER, bool WIDE, int TA, int TB>
+static __device__ __forceinline__ void core_product(const struct guarded &guard, const struct tiled_product &p)
 {
   DYNAMIC_SHARED(unsigned, shared);
-  if (guard.off()) return;
   const struct share own = share_of<T>(p);
   const long row = own.row, col = own.col;
-  if (p.symmetric && col > row) return; /* the whole block */
-  const int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const int up = warp / T::BESIDE * T::HEIGHT + g, left = warp % T::BESIDE * T::WIDTH;
-  float sum[T::HEIGHT / 16][T::WIDTH / 8][4] = {}, from_a[T::A_LOADS][PER], from_b[T::B_LOADS][PER];
-
-  auto fetch = [&](long k0) {
-    UNROLL
-    for (int l = 0; l < T::A_LOADS; l++) {
-      struct cuda_place at = brought_word<T>(l, p.ta);
-      UNROLL
-      for (int i = 0; i < PER; i++)
-        from_a[l][i] = part_of(own.a, p.a.ld, p.ta, row + at.row, p.m, k0 + at.k * PER + i, p.k);
-    }
-    UNROLL
-    for (int l = 0; l < T::B_LOADS; l++) {
-      struct cuda_place at = brought_word<T>(l, !p.tb);
-      UNROLL
-      for (int i = 0; i < PER; i++)
-        from_b[l][i] = part_of(own.b, p.b.ld, !p.tb, col + at.row, p.n, k0 + at.k * PER + i, p.k);
-    }
-  };
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int up = warp / T::BESIDE * T::HEIGHT, left = warp % T::BESIDE * T::WIDTH;
+  enum { DEPTH = T::WORDS * PER };
+  float sum[T::HEIGHT / 16][T::WIDTH / 8][4] = {};
+  carrier<T::ROWS, DEPTH, T::THREADS, PER, WIDE, TA> a;
+  carrier<T::COLS, DEPTH, T::THREADS, PER, WIDE, TB> b;
+  a.begin(own.a, p.a.ld, p.ta, row, p.m);
+  b.begin(own.b, p.b.ld, !p.tb, col, p.n);
   auto store = [&](unsigned *to) {
-    UNROLL
-    for (int l = 0; l < T::A_LOADS; l++) {
-      struct cuda_place at = brought_word<T>(l, p.ta);
-      to[at.row * T::LD + at.k] = word_of<PER>(from_a[l][0], from_a[l][PER - 1]);
-    }
-    UNROLL
-    for (int l = 0; l < T::B_LOADS; l++) {
-      struct cuda_place at = brought_word<T>(l, !p.tb);
-      to[(T::ROWS + at.row) * T::LD + at.k] = word_of<PER>(from_b[l][0], from_b[l][PER - 1]);
-    }
+    a.template store<T::LD>(to);
+    b.template store<T::LD>(to + T::ROWS * T::LD);
   };
 
-  fetch(0);
+  int depth = (int)p.k; /* that is left */
+  a.fetch(depth), b.fetch(depth); /* under way while the guard comes */
+  if (guard.off()) return;
   store(shared);
   __syncthreads();
-  for (long k0 = 0, turn = 0; k0 < p.k; k0 += T::WORDS * PER, turn ^= 1) {
-    const unsigned *as = shared + turn * T::STAGE + up * T::LD + t,
-                   *bs = shared + turn * T::STAGE + (T::ROWS + left + g) * T::LD + t;
-    int more = k0 + T::WORDS * PER < p.k;
-    if (more) fetch(k0 + T::WORDS * PER);
+  for (int turn = 0; depth > 0; turn ^= 1) {
+    const unsigned *as = shared + turn * T::STAGE + (up + lane % 16) * T::LD + lane / 16 * 4,
+                   *bs = shared + turn * T::STAGE + (T::ROWS + left + lane / 16 * 8 + lane % 8) * T::LD +
+                         lane / 8 % 2 * 4;
+    depth -= DEPTH;
+    if (depth > 0) a.fetch(depth), b.fetch(depth);
     UNROLL
     for (int w = 0; w < T::WORDS; w += 8) {
-      unsigned x[T::HEIGHT / 16][4];
+      unsigned x[T::HEIGHT / 16][4], y[4];
       UNROLL
-      for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
-      for (int k = 0; k < 4; k++) x[i][k] = as[(16 * i + k % 2 * 8) * T::LD + w + k / 2 * 4];
+      for (int i = 0; i < T::HEIGHT / 16; i++) load_words(x[i], as + 16 * i * T::LD + w);
       UNROLL
       for (int j = 0; j < T::WIDTH / 8; j++) {
-        const unsigned *y = bs + 8 * j * T::LD + w;
+        if (j % 2 == 0) load_words(y, bs + 8 * j * T::LD + w); /* of two columns of eight */
         UNROLL
         for (int i = 0; i < T::HEIGHT / 16; i++)
-          add_product<PER>(sum[i][j][0], sum[i][j][1], sum[i][j][2], sum[i][j][3], x[i], y[0], y[4]);
+          add_product<PER>(sum[i][j][0], sum[i][j][1], sum[i][j][2], sum[i][j][3], x[i], y[j % 2 * 2],
+                           y[j % 2 * 2 + 1]);
       }
     }
     /* the other stage was last read before the barrier that let this one in */
-    if (more) store(shared + (turn ^ 1) * T::STAGE);
+    if (depth > 0) store(shared + (turn ^ 1) * T::STAGE);
     __syncthreads();
   }
   UNROLL
   for (int i = 0; i < T::HEIGHT / 16; i++) UNROLL
   for (int j = 0; j < T::WIDTH / 8; j++) UNROLL
   for (int k = 0; k < 4; k++)
-    finish(p, own.c, own.a, row + up + 16 * i + k / 2 * 8, col + left + 8 * j + 2 * t + k % 2, sum[i][j][k]);
+    finish(p, own.c, own.a, row + up + lane / 4 + 16 * i + k / 2 * 8, col + left + 8 * j + lane % 4 * 2 + k % 2,
+           sum[i][j][k]);
+}
+
+/* The loop is there once for each way in which large matrices lie. */
+template <class T, int PER>
+static __global__ void __launch_bounds__(T::THREADS, T::BLOCKS)
+  core_product_kernel(struct guarded guard, struct tiled_product p)
+{
+  if (p.symmetric && share_of<T>(p).col > share_of<T>(p).row) return; /* the whole block */
+  if (!p.wide || (p.ta && p.tb))
+    core_product<T, PER, false, 2, 2>(guard, p);
+  else if (p.ta)
+    core_product<T, PER, true, 1, 1>(guard, p);
+  else if (p.tb)
+    core_product<T, PER, true, 0, 0>(guard, p);
+  else
+    core_product<T, PER, true, 0, 1>(guard, p);
 }
 
 /* --- which tile --------------------------------------------------------------------------------------------------- */
@@ -343,10 +407,15 @@ template <class T> static dim3 grid_of(const struct queue &q, const struct tiled
   return dim3((unsigned)(ceil_div(p.m, T::ROWS) * ceil_div(p.n, T::COLS)), (unsigned)p.batch, q.runs);
 }
 
-template <class T> static void launch_product(const struct queue &q, const struct tiled_product &p)
+static int on_units(const struct queue &q, const struct tiled_product &p)
+{
+  return p.full || q.device->math == MATH_FP32;
+}
+
+template <class T, bool WIDE> static void launch_product(const struct queue &q, const struct tiled_product &p)
 {
   static_assert((int)T::BYTES <= (int)SHARED_GIVEN, "");
-  LAUNCH(product_kernel<T>, grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
+  LAUNCH((product_kernel<T, WIDE>), grid_of<T>(q, p), T::THREADS, T::BYTES, q.stream, q.guard, p);
 }
 
 template <class T> static void launch_core_product(const struct queue &q, const struct tiled_product &p)
@@ -362,14 +431,19 @@ template <class T> static void launch_core_product(const struct queue &q, const 
 template <class UNITS, class CORES>
 static void launch_tile(const struct queue &q, const struct tiled_product &p)
 {
-  if (p.full || q.device->math == MATH_FP32)
-    launch_product<UNITS>(q, p);
-  else
+  if (!on_units(q, p))
     launch_core_product<CORES>(q, p);
+  else if (p.wide)
+    launch_product<UNITS, true>(q, p);
+  else
+    launch_product<UNITS, false>(q, p);
 }
 
 #ifndef TILES_THAT_FILL
 #define TILES_THAT_FILL 128 /* about as many as a GPU has multiprocessors */
+#endif
+#ifndef ENOUGH_FOR_CROWDS
+#define ENOUGH_FOR_CROWDS (4 * TILES_THAT_FILL) /* tiles of all runs; small tiles have the same sums */
 #endif
 
 static long tiles_of(const struct tiled_product *p, long size)
@@ -377,12 +451,18 @@ static long tiles_of(const struct tiled_product *p, long size)
   return ceil_div(p->m, size) * ceil_div(p->n, size) * p->batch;
 }
 
-static void multiply_by(const struct queue &q, const struct tiled_product &p)
+static void multiply_by(const struct queue &q, struct tiled_product p)
 {
+  REQUIRE(p.k <= INT_MAX);
+  const int units = on_units(q, p), words = q.device->math == MATH_BF16 ? 32 : 16;
+  p.wide = is_wide(p.a, p.ta, p.m, p.k, p.next_a) && is_wide(p.b, !p.tb, p.n, p.k, p.next_b) &&
+           (units || p.k % words == 0);
   if (tiles_of(&p, large_tile::ROWS) >= TILES_THAT_FILL)
     launch_tile<large_tile, large_core_tile>(q, p);
   else if (tiles_of(&p, middle_tile::ROWS) >= TILES_THAT_FILL)
     launch_tile<middle_tile, middle_core_tile>(q, p);
+  else if (units && p.wide && tiles_of(&p, crowd_tile::ROWS) * q.runs >= ENOUGH_FOR_CROWDS)
+    launch_product<crowd_tile, true>(q, p);
   else
     launch_tile<small_tile, small_core_tile>(q, p);
 }

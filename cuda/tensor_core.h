@@ -10,14 +10,30 @@
 /* Words of so many numbers to one, `product_input` of each; every NaN is one that survives being cut off. */
 template <int PER> static __device__ inline unsigned word_of(float first, float second)
 {
-  if (PER == 1) return first != first ? 0x7fffe000u : __float_as_uint(product_input(first, MATH_TF32));
 #ifdef __CUDACC__
   unsigned word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+  if (PER == 1)
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(first));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
   return word;
 #else
+  if (PER == 1) return first != first ? 0x7fffe000u : __float_as_uint(product_input(first, MATH_TF32));
   unsigned low = first != first ? 0x7fff : __float_as_uint(product_input(first, MATH_BF16)) >> 16;
   return low | (second != second ? 0x7fff0000u : __float_as_uint(product_input(second, MATH_BF16)));
+#endif
+}
+
+/* Four matrices of 8 rows of 4 words: a lane says where row lane % 8 of matrix lane / 8 lies, at 16 bytes; x[i] is word
+   lane % 4 of row lane / 4 of matrix i: ldmatrix of the PTX ISA. */
+static __device__ inline void load_words(unsigned x[4], const unsigned *row)
+{
+#ifdef __CUDACC__
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"((unsigned)__cvta_generic_to_shared(row)));
+#else
+  load_words_on_host(x, row);
 #endif
 }
 

@@ -1,6 +1,7 @@
 /* cuda_kernels_on_host.cpp - the kernels of that plug-in */
 #include "tests/cuda/cuda_runtime_on_host.h"
-#define WORTH_A_LIBRARY 1000 /* so that tiny runs meet it, and do without it */
+#define WORTH_A_LIBRARY 1000  /* so that tiny runs meet it, and do without it, */
+#define ENOUGH_FOR_CROWDS 8   /* and batches of them the tile of many runs */
 #include "cuda/attention.cu"
 #include "cuda/cures.cu"
 #include "cuda/pointwise.cu"

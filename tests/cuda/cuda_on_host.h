@@ -4,7 +4,8 @@
    that a device refuses. Shared memory is all 0xff, a NaN, when a block starts. Of two threads that no barrier
    orders, each runs first once in the orders 0 and 1 of cuda_on_host::order, so a race that matters shows as
    different bits; -fsanitize=thread names its two lines. -fsanitize=address -fsanitize-sections=cuda_shared finds
-   every access outside an array. One kernel at a time, from one thread. Of PTX only the product of tensor cores. Not
+   every access outside an array. One kernel at a time, from one thread. Of PTX only
+   products of tensor cores and their loads. Not
    here: half, cooperative groups, __activemask, threads that spin for each other. g++ 12 does not fill __shared__
    arrays of function templates. */
 #ifndef MAXLOGIT_TESTS_CUDA_CUDA_ON_HOST_H
@@ -47,6 +48,14 @@ struct alignas(16) float4 {
   float x, y, z, w;
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 struct dim3 {
   unsigned x, y, z;
   dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
@@ -311,6 +320,18 @@ inline void tensor_core(int per, float c[4], const unsigned a[4], unsigned b0, u
   }
 }
 
+/* ldmatrix: lanes bring where rows of four words lie; read(p): the word there. */
+template <class P, class F>
+void load_matrices(unsigned x[4], P row, F read, const char *what, const char *file, int line)
+{
+  uint64_t bits = 0;
+  memcpy(&bits, &row, sizeof row);
+  wait(IN_WARP, ~0u, bits, what, file, line);
+  P rows[4];
+  for (int i = 0; i < 4; i++) bits = seen(~0u, 8 * i + lane() / 4), memcpy(&rows[i], &bits, sizeof row);
+  for (int i = 0; i < 4; i++) x[i] = read(rows[i], lane() % 4);
+}
+
 /* As cudaFuncSetAttribute, which is a call of the driver: a kernel asks for more than all are given, and for more than
    it has. */
 inline void allow_shared(const void *f, size_t bytes)
@@ -338,6 +359,10 @@ inline int __all_sync(unsigned mask, int p, HERE) { return ON_HOST(ballot, mask,
 inline void tensor_core_on_host(int per, float c[4], const unsigned a[4], unsigned b0, unsigned b1, HERE)
 {
   ON_HOST(tensor_core, per, c, a, b0, b1);
+}
+inline void load_words_on_host(unsigned x[4], const unsigned *row, HERE)
+{
+  ON_HOST(load_matrices, x, row, [](const unsigned *at, int i) { return at[i]; });
 }
 #define SHUFFLE(name, argument, from) \
   template <class T> T name(unsigned mask, T v, int argument, int width = 32, HERE) \

@@ -73,6 +73,15 @@ template <class T> void store(char *p, T x) { memcpy(p, &x, sizeof x); }
 void meet_block();
 void meet_warp(unsigned mask);
 
+/* A lane reads the words that are its own, of rows of 16 bytes. */
+inline void four_matrices(unsigned x[4], uint32_t row)
+{
+  shared_at(row, 16, false);
+  cuda_on_host::load_matrices(
+    x, row, [](uint32_t at, int i) { return load<unsigned>(shared_at(at + 4 * i, 4, false)); }, "ldmatrix",
+    "", 1);
+}
+
 /* --- numbers ----------------------------------------------------------------------------------------------- */
 
 inline float to_f32(uint32_t x) { return load<float>((const char *)&x); }
@@ -110,6 +119,7 @@ inline uint32_t bf16(float x)
   return x != x ? 0x7fff : (all + 0x7fff + (all >> 16 & 1)) >> 16;
 }
 inline uint32_t bf16x2(float high, float low) { return bf16(high) << 16 | bf16(low); }
+inline uint32_t tf32(float x) { return x != x ? 0x7fffffff : (bits(x) + 0x1000) & 0xffffe000u; }
 inline uint32_t inserted(uint32_t x, uint32_t into, uint32_t at, uint32_t count)
 {
   const uint32_t mask = (count < 32 ? (1u << count) - 1 : ~0u) << at;

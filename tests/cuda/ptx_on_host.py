@@ -200,6 +200,8 @@ class Body:
     def convert(self, mods, a):
         if mods == ['rn', 'bf16x2', 'f32']:
             return self.put(a[0], 'b32', 'bf16x2(%s, %s)' % tuple(self.all_of(a[1:], 'f32')))
+        if mods == ['rna', 'tf32', 'f32']:
+            return self.put(a[0], 'b32', 'tf32(%s)' % self.of(a[1], 'f32'))
         if mods == ['rn', 'bf16', 'f32']:
             return self.put(a[0], 'b16', 'bf16x2(0, %s)' % self.of(a[1], 'f32'))
         to, source = mods[-2:]
@@ -281,6 +283,12 @@ class Body:
         code += ' tensor_core(%d, c, a, %s, "mma", "", 1);' % (per, ', '.join(self.all_of(y, 'u32')))
         return code + ''.join(' ' + self.put(r, 'f32', 'c[%d]' % i) for i, r in enumerate(d))
 
+    def matrices(self, mods, a):
+        if mods != ['sync', 'aligned', 'm8n8', 'x4', 'shared', 'b16']:
+            raise Unknown('ldmatrix.' + '.'.join(mods))
+        code = 'unsigned x[4]; four_matrices(x, %s);' % self.of(a[1].strip('[]'), 'u32')
+        return code + ''.join(' ' + self.put(r, 'b32', 'x[%d]' % i) for i, r in enumerate(members(a[0])))
+
     def statement(self, text):
         op, _, rest = text.partition(' ')
         (op, *mods), a = op.split('.'), split(rest)
@@ -303,6 +311,10 @@ class Body:
             return self.meeting(op, mods, a)
         if op == 'mma':
             return self.product(mods, a)
+        if op == 'ldmatrix':
+            return self.matrices(mods, a)
+        if op == 'cvta' and mods[:2] == ['to', 'shared']:  # the window's addresses are offsets
+            return self.move(t, a)
         if op in ('mov', 'cvta'):
             return self.move(t, a)
         if op == 'cvt':

@@ -78,9 +78,10 @@ static const struct rounded_product {
   long m, n, k;
 } rounded_products[] = {
 #ifdef ON_A_GPU
-  {700, 700, 700}, {760, 750, 130}, {1500, 1490, 64},
+  {700, 700, 700}, {760, 750, 130}, {1500, 1490, 64}, {704, 700, 704}, {1500, 1492, 96},
 #endif
-  {33, 29, 70},    {65, 40, 40},    {150, 70, 20},    {1, 3, 1}, {32, 24, 40}};
+  {33, 29, 70},    {65, 40, 40},    {150, 70, 20},    {1, 3, 1},       {32, 24, 40},
+  {28, 36, 64},    {72, 40, 96},    {152, 68, 32}};
 #ifdef ON_A_GPU
 enum { LIBRARIES = 1 };
 #else
@@ -126,6 +127,41 @@ START_TEST(products_of_rounded_inputs)
   tensor_free(reference, a), tensor_free(reference, b);
   for (int w = 0; w < 4; w++) tensor_free(reference, c[w]);
   for (int i = 0; i < 3; i++) device_close(device[i]);
+}
+END_TEST
+
+/* Products of so many runs that another tile serves them have the bits of one run. All runs are at one place here. */
+static const struct crowded_product {
+  long m, n, k;
+} crowded_products[] = {{64, 64, 64}, {40, 64, 100}, {60, 36, 32}, {4, 4, 4}, {33, 31, 35}};
+enum { CROWDED_PRODUCTS = sizeof crowded_products / sizeof *crowded_products };
+#ifdef ON_A_GPU
+enum { CROWD = 600 };
+#else
+enum { CROWD = 8 };
+#endif
+
+START_TEST(products_of_many_runs)
+{
+  const struct crowded_product *r = &crowded_products[_i / 4];
+  const int ta = _i % 2, tb = _i / 2 % 2;
+  struct device *device = kernels(_i % 3);
+  struct tensor *a = tensor_new(device, TENSOR_REAL, ta ? r->k : r->m, ta ? r->m : r->k, "a");
+  struct tensor *b = tensor_new(device, TENSOR_REAL, tb ? r->n : r->k, tb ? r->k : r->n, "b");
+  struct tensor *c[2];
+  draw(a, 21), draw(b, 22);
+  for (int w = 0; w < 2; w++) {
+    c[w] = tensor_new(device, TENSOR_REAL, r->m, r->n, "c");
+    device->runs = w ? CROWD : 1;
+    op_run(device, OP_matmul,
+           &(union op_args){.matmul = {.c = c[w], .a = a, .b = b, .ta = ta, .tb = tb, .alpha = 1}});
+  }
+  device->runs = 1;
+  ck_assert_double_gt(largest_of(c[0]), 0);
+  ck_assert(!memcmp(c[0]->data, c[1]->data, (size_t)(r->m * r->n) * sizeof(real)));
+  tensor_free(device, a), tensor_free(device, b);
+  for (int w = 0; w < 2; w++) tensor_free(device, c[w]);
+  device_close(device);
 }
 END_TEST
 
@@ -554,6 +590,7 @@ int kernels_left_out(void)
 static void add_identities(TCase *identities)
 {
   tcase_add_loop_test(identities, products_of_rounded_inputs, 0, WAYS * ROUNDED_PRODUCTS);
+  tcase_add_loop_test(identities, products_of_many_runs, 0, 4 * CROWDED_PRODUCTS);
 #ifndef ON_A_GPU
   tcase_add_loop_test(identities, which_serves_which_heads, 0, SERVINGS);
   tcase_add_test(identities, products_that_a_library_refuses);

@@ -75,7 +75,7 @@ static void run_there(struct device *device, enum op op, const void *args)
     copy[i].data = extent[k].there + ((char *)tensor[i]->data - extent[k].from);
     ((struct tensor **)&there)[i] = &copy[i];
   }
-  gpu->math = device->math;
+  gpu->math = device->math, gpu->runs = device->runs;
   gpu->wait(gpu); /* so that launches of the uploads do not count */
   const long before = cuda_plugin(NULL)->launches();
   op_run(gpu, op, &there);
