@@ -581,6 +581,17 @@ int file_open_plain(const char *path, struct error *e)
   return open_to_read(AT_FDCWD, path, O_NOFOLLOW, path, e);
 }
 
+int file_may_be_ours(const char *path, const char *begin)
+{
+  char text[64];
+  struct error unread = {0}; /* the caller's own attempt reports it */
+  const int fd = access(path, F_OK) ? -1 : file_open_plain(path, &unread);
+  const size_t most = strlen(begin) < sizeof text ? strlen(begin) : sizeof text;
+  const ssize_t length = fd < 0 ? 0 : read(fd, text, most);
+  if (fd >= 0) close(fd);
+  return length <= 0 || !memcmp(text, begin, (size_t)length);
+}
+
 /* A sparse file may state any size. A reader keeps the bytes and at least as much beside them, and the machine ends a
    process that takes more memory than there is. */
 static int fits_memory(off_t size)

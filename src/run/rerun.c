@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "run/dist.h"
+#include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/run_file.h"
 
@@ -60,7 +61,7 @@ static void remove_files(const char *record_path)
   if (lock_is_held(lock)) return; /* another process has made them */
   run_sibling(journal, record_path, ".journal");
   checkpoint_remove_folder(record_path, &ignored);
-  file_remove(journal);
+  journal_remove(journal, &ignored);
   file_remove(record_path);
 }
 
@@ -103,16 +104,8 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (!status && !dist_ranks(0)->rank) status = remove_left(record_path, id, e);
   const int begins = !status && !dist_ranks(0)->rank;
   if (!status)
-    status = from < 0 ? trainer_init_into(out, c, record_path, e)
+    status = from < 0 ? trainer_init_again(out, c, record_path, id, e)
                       : trainer_repeat(out, c, path, record_path, from, e);
-  if (!status && strcmp(trainer_id(*out), id)) {
-    status = error_set(
-      e, STATUS_FAIL,
-      "%s: this version, or the data where it is now, makes other numbers than this run's (id %s, now %s)",
-      path, id, trainer_id(*out));
-    trainer_abandon(*out);
-    *out = NULL;
-  }
   if (status && begins) remove_files(record_path);
   if (status)
     config_free(c);
@@ -126,6 +119,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
 struct comparing {
   struct run_file *first, *again;
   double last; /* the last step that both runs have done */
+  long done;   /* steps that the first states to have done */
   long end;    /* events before this step are compared; the step at which a run diverges is never done */
   int series;
   struct error *error;
@@ -146,6 +140,9 @@ static int same_rows(const struct comparing *c, const struct run_series *x, cons
       return error_set(c->error, STATUS_FAIL, "%s differs at step %g: %.9g the first time, now %.9g", x->name,
                        x->step[i], x->value[i * x->width], y->value[k * y->width]);
   }
+  if (x->rows && x->step[x->rows - 1] > (double)c->done)
+    return error_set(c->error, STATUS_FAIL, "%s has a row of step %g, and the run ended after %ld steps", x->name,
+                     x->step[x->rows - 1], c->done);
   return STATUS_OK;
 }
 
@@ -191,6 +188,10 @@ static int compare_events(const struct comparing *c)
     if (a < x + n || b < y + m)
       status =
         error_set(c->error, STATUS_FAIL, "the events differ from step %ld on", a < x + n ? a->step : b->step);
+    for (long i = 0; i < n && !status; i++)
+      if (x[i].step > c->done)
+        status = error_set(c->error, STATUS_FAIL, "an event is of step %ld, and the run ended after %ld steps",
+                           x[i].step, c->done);
   }
   memory_free(x);
   memory_free(y);
@@ -206,6 +207,7 @@ int rerun_compare(const char *first, const char *again, int *series, struct erro
     long done = run_last_step(c.first), now = run_last_step(c.again);
     long last = done < now ? done : now;
     c.last = (double)last;
+    c.done = done;
     c.end = last + !strcmp(run_state(done <= now ? c.first : c.again), "diverged");
     if (!strcmp(run_state(c.first), "finished") && now < done)
       status = error_set(e, STATUS_FAIL, "the first time %ld steps were done, now %ld", done, now);

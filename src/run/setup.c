@@ -395,9 +395,9 @@ int trainer_bytes(struct config *c, int threads, size_t *bytes, struct error *e)
   return status;
 }
 
-/* `path`: "" means record.path of the configuration. */
+/* `path`: "" means record.path of the configuration. `id`: see trainer_init_again. */
 static int init(struct trainer **out, struct device *device, struct config *c, const char *path,
-                unsigned flags, struct error *e)
+                const char *id, unsigned flags, struct error *e)
 {
   struct trainer *t = memory_new(1, sizeof *t);
   int keeps = !(flags & TRAINER_NO_RECORD);
@@ -408,6 +408,11 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
   t->plan.undrawn = (flags & TRAINER_NO_WEIGHTS) != 0;
   t->plan.kept = (flags & (TRAINER_NO_STEPS | TRAINER_NO_WEIGHTS)) != 0;
   int status = trainer_build(t, keeps, e);
+  if (!status && id && strcmp(t->plan.id, id))
+    status = error_set(
+      e, STATUS_FAIL,
+      "this version, or the data where it is now, makes other numbers than this run's (id %s, now %s)", id,
+      t->plan.id);
   if (!status) {
     struct run_facts f;
     trainer_facts(t, &f);
@@ -436,16 +441,17 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
 
 int trainer_init(struct trainer **out, struct config *c, unsigned flags, struct error *e)
 {
-  return init(out, NULL, c, "", flags, e);
+  return init(out, NULL, c, "", NULL, flags, e);
 }
 
 int trainer_init_on(struct trainer **out, struct device *device, struct config *c, unsigned flags,
                     struct error *e)
 {
-  return init(out, device, c, "", flags, e);
+  return init(out, device, c, "", NULL, flags, e);
 }
 
-int trainer_init_into(struct trainer **out, struct config *c, const char *path, struct error *e)
+int trainer_init_again(struct trainer **out, struct config *c, const char *path, const char *id,
+                       struct error *e)
 {
-  return init(out, NULL, c, path, 0, e);
+  return init(out, NULL, c, path, id, 0, e);
 }

@@ -17,8 +17,9 @@ enum {
 /* Begin a new run of a finished configuration, which must outlive it. Options that follow from others are filled in
    (model_resolve). */
 int trainer_init(struct trainer **, struct config *, unsigned flags, struct error *);
-/* Begin a new run that is written to `path` instead of record.path. */
-int trainer_init_into(struct trainer **, struct config *, const char *path, struct error *);
+/* Begin the run of this id (NULL: any) again, written to `path`. STATUS_FAIL, before anything is written, if it has
+   another id now. */
+int trainer_init_again(struct trainer **, struct config *, const char *path, const char *id, struct error *);
 /* Continue RUN.h5; `changes` are key=value texts that cannot change the past. */
 int trainer_resume(struct trainer **, const char *run_path, const char *const *changes, int count,
                    struct error *);

@@ -204,6 +204,7 @@ struct reader {
   struct h5 *h;
   struct checkpoint *c;
   int failed;
+  double bytes; /* of all tensors so far */
 };
 
 static int read_tensor(void *context, const char *path, h5_id id)
@@ -217,6 +218,9 @@ static int read_tensor(void *context, const char *path, h5_id id)
   text_fill(t.name, sizeof t.name, path + 1);
   t.rows = shape.rank == 1 ? 1 : (long)shape.dims[0];
   t.cols = (long)shape.dims[shape.rank - 1];
+  /* each is bounded by its own bytes, which may be packed; together they have to fit as numbers */
+  r->bytes += ((double)t.rows * (double)t.cols + 1) * (double)sizeof(real);
+  if (r->bytes > (double)(64 << 20) && r->bytes > memory_there_is() / 2) return r->failed = 1;
   t.data = memory_new((size_t)t.rows * (size_t)t.cols + 1, sizeof(real));
   c->tensors = memory_grow(c->tensors, (size_t)c->count, (size_t)c->count + 1, sizeof *c->tensors);
   c->tensors[c->count++] = t;

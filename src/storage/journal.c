@@ -35,8 +35,22 @@ struct journal {
   size_t length, capacity, begin;
 };
 
+/* Accounting programs name their files .journal, too. */
+static int refuse_foreign(const char *path, struct error *e)
+{
+  if (file_may_be_ours(path, "maxlogit journal ")) return STATUS_OK;
+  return error_set(e, STATUS_USAGE, "%s is of another program: give the run another name, or rename that file", path);
+}
+
+int journal_remove(const char *path, struct error *e)
+{
+  if (refuse_foreign(path, e)) return e->status;
+  return file_remove(path) ? error_set(e, STATUS_FAIL, "cannot remove %s", path) : STATUS_OK;
+}
+
 struct journal *journal_open(const char *path, mode_t mode, struct error *e)
 {
+  if (refuse_foreign(path, e)) return NULL;
   struct append *file = append_open(path, mode, e);
   if (!file) return NULL;
   struct journal *j = memory_new(1, sizeof *j);

@@ -35,6 +35,9 @@ int journal_sync(struct journal *, struct error *);
    for. */
 int journal_is_behind(const struct journal *, const struct rows *);
 
+/* Remove a journal, if there is one. A file of another program stays, and is STATUS_USAGE. */
+int journal_remove(const char *path, struct error *);
+
 /* --- reading ------------------------------------------------------------------------------------------- */
 
 /* Journals may come from strangers: stated sizes are trusted only within the journal's own bytes, except the room of

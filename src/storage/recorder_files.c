@@ -165,10 +165,8 @@ int recorder_claim(struct recorder **out, const char *path, int overwrite, const
 
 int recorder_clear(struct recorder *r, struct error *e)
 {
-  const int status = checkpoint_remove_all(r->path, e);
-  if (status) return status;
-  return file_remove(r->journal_path) ? error_set(e, STATUS_FAIL, "cannot remove %s", r->journal_path)
-                                      : STATUS_OK;
+  const int status = journal_remove(r->journal_path, e);
+  return status ? status : checkpoint_remove_all(r->path, e);
 }
 
 int recorder_create(struct recorder **out, const char *path, int overwrite, const struct config *config,

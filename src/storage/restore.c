@@ -65,6 +65,6 @@ int recorder_copy(const char *from, const char *to, struct error *e)
 {
   char journal[4096];
   run_sibling(journal, to, ".journal");
-  if (file_remove(journal)) return error_set(e, STATUS_FAIL, "cannot remove %s", journal);
-  return file_copy(from, to, e);
+  const int status = journal_remove(journal, e);
+  return status ? status : file_copy(from, to, e);
 }

@@ -338,6 +338,25 @@ static int count_parameter(void *count, const char *key, const char *value)
   return 0;
 }
 
+int run_check_head(const struct run_file *file, struct error *e)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file, *now; /* only fills a cache, so const for callers */
+  if (load(r, e)) return e->status;
+  now = run_blank(r->path);
+  now->head = run_head_of(r->h, &now->head_size);
+  take_head(now);
+  size_t same = 0;
+  while (same < r->pairs && same < now->pairs && !strcmp(r->pair[same].key, now->pair[same].key) &&
+         !strcmp(r->pair[same].value, now->pair[same].value))
+    same++;
+  const size_t least = r->pairs < now->pairs ? r->pairs : now->pairs, most = r->pairs + now->pairs - least;
+  if (same < most)
+    error_set(e, STATUS_FAIL, "%s: its head and its contents state different values of \"%s\": somebody changed it",
+              r->path, (same < r->pairs ? r->pair : now->pair)[same].key);
+  run_close(now);
+  return e->status;
+}
+
 int run_settings(const struct run_file *file, each_setting *each, void *context)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */

@@ -45,6 +45,9 @@ int run_parameters(const struct run_file *, int (*each)(void *, const char *key,
 /* The same, with the origin of each value; returns non-zero also if some cannot be read. */
 int run_settings(const struct run_file *,
                  int (*each)(void *, const char *key, const char *value, const char *origin), void *);
+/* STATUS_FAIL if facts and parameters as they are shown, from the head, are not those of the rest of the file, from
+   which a run is computed: a stranger can write either. */
+int run_check_head(const struct run_file *, struct error *);
 struct run_series {
   char name[96], unit[32], long_name[128], steps[32]; /* steps: the axis of its rows */
   enum series_shape shape;

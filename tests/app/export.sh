@@ -119,6 +119,12 @@ echo theirs > "$dir/theirs/config.json"
 "$program" export "$dir/muon-1.h5" --safetensors="$dir/theirs" > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 && grep -q 'config.json exists' "$dir/err" && test "$(cat "$dir/theirs/config.json")" = theirs && test ! -e "$dir/theirs/model.safetensors" ||
   fail "--safetensors over files of another: exit $status, $(cat "$dir/err")"
+cp "$dir/muon-1.h5" "$dir/private.h5"; cp -r "$dir/muon-1.ckpt" "$dir/private.ckpt"; chmod 600 "$dir/private.h5"
+(umask 022; "$program" export "$dir/private.h5" --safetensors) > /dev/null || fail "--safetensors of a private run"
+test "$(stat -c %a "$dir/private.safetensors/model.safetensors")" = 600 || fail "weights of a private run are open to others"
+(umask 022; "$program" spectra "$dir/private.h5" -o "$dir/numbers.h5" -q || "$program" spectra "$dir/private.h5" -o "$dir/numbers.h5") > /dev/null 2>&1
+test "$(stat -c %a "$dir/numbers.h5")" = 600 || fail "spectra of a private run are open to others"
+rm -r "$dir"/private.* "$dir/numbers.h5"
 "$program" export "$dir/muon-1.h5" --safetensors="$dir/theirs" --overwrite > "$dir/out" 2> "$dir/err" && test -s "$dir/theirs/model.safetensors" ||
   fail "--overwrite: $(cat "$dir/err")"
 

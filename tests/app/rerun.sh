@@ -52,8 +52,29 @@ for more in "" "--from=2"; do
   grep -q 'makes other numbers\|not the data of this run' "$dir/err" || fail "another text: $(cat "$dir/err")"
   test -z "$(find "$dir" -name 'texts.rerun*')" || fail "left by a refused rerun: $(find "$dir" -name 'texts.rerun*')"
 done
+# nothing is written before that: a checkpoint of weights from elsewhere could be read by others meanwhile
+for n in 1 2 3 4 5; do
+  MAXLOGIT_FAULT=io:$n:eio "$program" rerun -q "$dir/texts.h5" 2> "$dir/err" && fail "a rerun of another text"
+  grep -q 'makes other numbers\|cannot lock' "$dir/err" || fail "a rerun of another text has written before: $(cat "$dir/err")"
+done
 seq 2000 > "$text"
+# a journal of another program, such as hledger's, stays; and no part of a name is a command for the terminal
+echo '2026-01-01 rent' > "$dir/texts.journal"
+name=$dir/$(printf 'a\033[31m.h5')
+cp "$dir/texts.h5" "$name"
+"$program" rerun "$name" > "$dir/out" 2> "$dir/err" || fail "a rerun of a strange name: $(cat "$dir/err")"
+! grep -q "$(printf '\033')" "$dir/out" || fail "an escape sequence of a name: $(cat "$dir/out")"
 "$program" rerun -q "$dir/texts.h5" 2> "$dir/err" || fail "a rerun of the same text: $(cat "$dir/err")"
+cp "$dir/texts.h5" "$dir/texts.kept"
+for command in "resume -q $dir/texts.h5 train.steps=7" \
+  "run -q record.overwrite=1 train.steps=5 model.width=16 model.heads=2 data=markov record.path=$dir/texts.h5"; do
+  # shellcheck disable=SC2086 # words
+  "$program" $command > "$dir/out" 2> "$dir/err"; test $? -eq 2 || fail "$command: not refused"
+  grep -q 'texts.journal is of another program' "$dir/err" || fail "$command: $(cat "$dir/err")"
+done
+test "$(cat "$dir/texts.journal")" = '2026-01-01 rent' || fail "a journal of another program is lost"
+cmp -s "$dir/texts.h5" "$dir/texts.kept" || fail "a run was changed although its journal is of another program"
+rm "$dir/texts.journal" "$dir/texts.kept" "$name"
 
 # if it cannot take its place, both the run and the repetition stay
 cp "$dir/texts.h5" "$dir/texts.kept"

@@ -68,6 +68,12 @@ grep -q '^  optimum between them [0-9.]* \[[0-9.]*, [0-9.]*\]$' table || fail "t
 tune tiny.conf preset=adam --over model.layers model.layers=2 --by loss:last --max --seeds 3 -q -o layers.conf > table 2> err || fail "layers: $(cat err)"
 if ! grep -q ': bracketed$' table || grep -q '^  optimum between' table; then fail "an optimum between whole numbers: $(cat table)"; fi
 
+# a file that is not of tune stays; it is said before any run
+echo '# my own settings' > mine.conf
+tune tiny.conf preset=muon -q -o mine.conf > table 2> err; status=$?
+test $status -eq 2 && grep -q 'mine.conf exists, and does not begin with "# Tuned by "' err && test "$(cat mine.conf)" = '# my own settings' ||
+  fail "tune over a file of another: exit $status, $(cat err)"
+
 # what it leaves: each arm as it was tuned, to the run, on the seeds that the file has
 "$program" sweep tiny.tuned.conf --list > list 2>&1 || fail "sweep: $(cat list)"
 test "$(wc -l < list)" = 4 || fail "two arms of two seeds: $(cat list)"

@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "storage/checkpoint.h"
+#include "run/rerun.h"
 #include "storage/head.h"
 #include "storage/journal.h"
 #include "storage/layout.h"
@@ -1238,6 +1239,36 @@ static void setup(void)
 
 static void teardown(void) { folder_leave(folder); }
 
+/* `show` takes facts and parameters from the head; what computes takes them from the rest. */
+START_TEST(a_run_is_computed_from_what_is_shown)
+{
+  struct error e = {0};
+  struct run_file *run;
+  ck_assert(!run_open(&run, "honest.h5", &e) && !run_check_head(run, &e));
+  run_close(run);
+  change_head("last_step", "3");
+  ck_assert(!run_open(&run, "bad.h5", &e));
+  ck_assert_int_eq(run_check_head(run, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "different values of \"last_step\""), "%s", e.text);
+  run_close(run);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq(run_program(i ? "rerun bad.h5" : "eval bad.h5"), 1);
+    ck_assert_int_eq(system("grep -q 'somebody changed it' err"), 0);
+  }
+}
+END_TEST
+
+START_TEST(rows_behind_the_end_are_a_difference)
+{
+  struct error e = {0};
+  int series;
+  change_head("last_step", "3");
+  ck_assert_msg(!rerun_compare("honest.h5", "honest.h5", &series, &e), "%s", e.text);
+  ck_assert_int_eq(rerun_compare("bad.h5", "honest.h5", &series, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "the run ended after 3 steps"), "%s", e.text);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("files");
@@ -1270,6 +1301,8 @@ int main(void)
   tcase_set_timeout(t, 60);
   tcase_add_test(t, a_head_of_many_series_is_looked_up);
   tcase_add_test(t, a_head_of_megabytes_is_not_used);
+  tcase_add_test(t, a_run_is_computed_from_what_is_shown);
+  tcase_add_test(t, rows_behind_the_end_are_a_difference);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

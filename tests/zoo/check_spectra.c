@@ -757,7 +757,7 @@ START_TEST(bounds_of_a_run)
     ' ', assign, config);
   text_split(settings[_i], ' ', assign, config);
   ck_assert_msg(config_finish(config, &e) == STATUS_OK, "%s", e.text);
-  ck_assert_msg(trainer_init_into(&t, config, path, &e) == STATUS_OK, "%s", e.text);
+  ck_assert_msg(trainer_init_again(&t, config, path, NULL, &e) == STATUS_OK, "%s", e.text);
   while (trainer_more(t)) ck_assert_msg(trainer_step(t, &e) == STATUS_OK, "%s", e.text);
   ck_assert_msg(trainer_done(t, &e) == STATUS_OK, "%s", e.text);
   checkpoint_path(state, path, 5);

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxlogit import _library as library
+from maxlogit._read import Run
 from maxlogit._read import open as open_run
 
 MISSING = float(np.uint64(0x7FF8000020000000).view(np.float64))
@@ -169,17 +170,28 @@ class Recorder:
             raise library.UsageError(f"mode {mode!r}: auto, {', '.join(_MODES)}")
         if rank:
             return
-        if mode == "auto":
-            mode = "resume" if os.path.exists(self._place) else "new"
-            if mode == "resume" and open_run(self._place).state == "finished":
-                raise library.UsageError(
-                    f"{self.path} is finished: mode='replace' writes a new one in its place, mode='resume' goes on"
-                )
         self._settings = flat(config if config is not None else {})
+        self._found = mode == "auto" and os.path.exists(self._place)
+        if self._found:
+            self._refuse_another(open_run(self._place))
+        if mode == "auto":
+            mode = "resume" if self._found else "new"
         self._data = data
         self._whole = whole
         self._goes_on = mode == "resume" and os.path.exists(self._place)
         self._open(mode)
+
+    def _refuse_another(self, run: Run) -> None:
+        """A file that was found, and not asked for, goes on if it is unfinished and of the same training."""
+        what = "finished" if run.state == "finished" else ""
+        for key, value in self._settings.items():
+            before = run.config.get(key, value)
+            if not what and before != value and "/" not in before + value:  # folders may have a date in their name
+                what = f"an unfinished recording with {key}={before}, not {value}"
+        if what:
+            raise library.UsageError(
+                f"{self.path} is {what}: mode='replace' writes a new one in its place, mode='resume' goes on"
+            )
 
     def _open(self, mode: str) -> None:
         settings = [library.Setting(library.text(key), library.text(value)) for key, value in self._settings.items()]
@@ -319,6 +331,11 @@ class Recorder:
         if self._logs and step < before_it:
             raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
         before, writes = dict(self._row), self._writes()
+        if writes and self._found and not self._logs and step == 0 and self.last_step >= 0:
+            warnings.warn(
+                f"{self.path}: an unfinished recording, whose rows up to step {self.last_step} are replaced now",
+                stacklevel=3,
+            )
         try:  # of a row that is refused no value is put
             given: dict[str, Any] = {}
             for part in (*(part for part in row if isinstance(part, Mapping)), series):

@@ -329,6 +329,7 @@ static int export_safetensors(const char *path, const char *folder, long overwri
     return error_set(error, STATUS_USAGE, "%.60s...: path too long", path);
   run_sibling(beside, path, ".safetensors");
   if (!*folder) folder = beside;
+  file_keep_private(path);
   int status = own_run_open(&own, path, error);
   if (status) return status;
   status = own_run_export(own, folder, overwrite, error);

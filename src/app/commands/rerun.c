@@ -14,6 +14,7 @@
 #include "comm/comm.h"
 #include "run/rerun.h"
 #include "storage/checkpoint.h"
+#include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
 
@@ -43,7 +44,7 @@ static int take_place(const char *again, const char *path, struct lock *lock, st
   if (notes_carry(path, again, path, lock, e)) return e->status;
   checkpoint_remove_folder(again, &ignored);
   file_remove(again);
-  file_remove(journal); /* of the first, which was not over; it does not count any more */
+  journal_remove(journal, &ignored); /* of the first, which was not over; it does not count any more */
   return STATUS_OK;
 }
 
@@ -93,9 +94,10 @@ static int rerun(void *request, struct error *e)
     status = a->output ? notes_carry(path, again, again, NULL, e) : take_place(again, path, lock, e);
   char since[64] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
-  if (!status && !a->quiet)
-    printf("the same to the bit in %d series and all events%s\n  record     %s\n", series, since,
-           a->output ? a->output : path);
+  if (!status && !a->quiet) {
+    printf("the same to the bit in %d series and all events%s\n  record     ", series, since);
+    text_print_line(a->output ? a->output : path);
+  }
   if (status == STATUS_FAIL && t) error_prefix(e, "%s is kept as it was, what came now is %s", path, again);
   if (c) config_free(c);
   lock_release(lock, lock_path);

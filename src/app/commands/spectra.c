@@ -9,6 +9,7 @@
 #include "zoo/spectra.h"
 #include "app/command.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/status_line.h"
@@ -347,6 +348,7 @@ static int spectra(void *request, struct error *e)
   struct device *device = NULL;
   if (r->output && paths->count > 1)
     return error_set(e, STATUS_USAGE, "spectra --output: takes the numbers of one checkpoint");
+  if (r->output) file_keep_private(paths->word[0]);
   if (r->output && access(r->output, F_OK) == 0)
     return error_set(e, STATUS_USAGE, "%s exists: give another name for the numbers", r->output);
   json_t *files = r->json ? json_array() : NULL;

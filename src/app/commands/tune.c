@@ -336,13 +336,15 @@ static int add_arm(struct buffer *b, const struct tuning *t, const struct tuning
   return status;
 }
 
+#define FIRST_WORDS "# Tuned by "
+
 static int write_settings(const struct tune_plan *p, const char *path, struct error *e)
 {
   const struct tuning *t = &p->tuning;
   struct buffer b = {0};
   char stamp[256];
   int status = STATUS_OK;
-  buffer_add(&b, "# Tuned by %s%s on seeds %d to %ld: maxlogit tune, %s\n",
+  buffer_add(&b, FIRST_WORDS "%s%s on seeds %d to %ld: maxlogit tune, %s\n",
              t->maximise ? "the highest " : "the lowest ", t->metric.name, TUNING_SEED,
              TUNING_SEED + t->seeds - 1, provenance_stamp(stamp, sizeof stamp));
   buffer_add(&b, "train.seed = ");
@@ -396,17 +398,34 @@ static int is_found(const struct tuning *t)
   return 1;
 }
 
+static void name_settings(struct buffer *path, const struct options *r)
+{
+  char *base = text_stem(r->request.words.word[0], ".conf");
+  if (r->output)
+    buffer_add(path, "%s", r->output);
+  else
+    buffer_add(path, "%s.tuned.conf", base);
+  memory_free(base);
+}
+
+/* Before the work begins: the file that it would replace. */
+static int refuse_another(const struct options *r, struct error *e)
+{
+  struct buffer path = {0};
+  name_settings(&path, r);
+  if (!file_may_be_ours(path.text, FIRST_WORDS))
+    error_set(e, STATUS_USAGE, "%s exists, and does not begin with \"" FIRST_WORDS "\": --output takes another name",
+              path.text);
+  memory_free(path.text);
+  return e->status;
+}
+
 static int print_choice(const struct tune_plan *p, const struct options *r, struct error *e)
 {
   const struct tuning *t = &p->tuning;
   struct buffer path = {0};
-  char *base = text_stem(r->request.words.word[0], ".conf");
   int some = 0;
-  if (r->output)
-    buffer_add(&path, "%s", r->output);
-  else
-    buffer_add(&path, "%s.tuned.conf", base);
-  memory_free(base);
+  name_settings(&path, r);
   for (int i = 0; i < t->arms; i++) some |= t->arm[i].best >= 0;
   int status = some ? write_settings(p, path.text, e) : STATUS_OK;
   if (!status && r->json)
@@ -436,7 +455,8 @@ static int tune(void *request, struct error *e)
                        .look = look,
                        .context = r,
                        .begin = r->quiet ? NULL : begin};
-  int status = read_keys(&p, r->over, key, e);
+  int status = refuse_another(r, e);
+  if (!status) status = read_keys(&p, r->over, key, e);
   if (!status) status = metric_read(&t->metric, r->by, e);
   if (!status) status = read_file(&p, r, e);
   if (!status) status = keep_seeds(&p, r, e);
