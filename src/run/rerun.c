@@ -141,8 +141,8 @@ static int same_rows(const struct comparing *c, const struct run_series *x, cons
                        x->step[i], x->value[i * x->width], y->value[k * y->width]);
   }
   if (x->rows && x->step[x->rows - 1] > (double)c->done)
-    return error_set(c->error, STATUS_FAIL, "%s has a row of step %g, and the run ended after %ld steps", x->name,
-                     x->step[x->rows - 1], c->done);
+    return error_set(c->error, STATUS_FAIL, "%s has a row of step %g, and the run ended after %ld steps",
+                     x->name, x->step[x->rows - 1], c->done);
   return STATUS_OK;
 }
 
@@ -190,8 +190,8 @@ static int compare_events(const struct comparing *c)
         error_set(c->error, STATUS_FAIL, "the events differ from step %ld on", a < x + n ? a->step : b->step);
     for (long i = 0; i < n && !status; i++)
       if (x[i].step > c->done)
-        status = error_set(c->error, STATUS_FAIL, "an event is of step %ld, and the run ended after %ld steps",
-                           x[i].step, c->done);
+        status = error_set(c->error, STATUS_FAIL,
+                           "an event is of step %ld, and the run ended after %ld steps", x[i].step, c->done);
   }
   memory_free(x);
   memory_free(y);

@@ -39,7 +39,8 @@ struct journal {
 static int refuse_foreign(const char *path, struct error *e)
 {
   if (file_may_be_ours(path, "maxlogit journal ")) return STATUS_OK;
-  return error_set(e, STATUS_USAGE, "%s is of another program: give the run another name, or rename that file", path);
+  return error_set(e, STATUS_USAGE,
+                   "%s is of another program: give the run another name, or rename that file", path);
 }
 
 int journal_remove(const char *path, struct error *e)

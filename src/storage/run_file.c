@@ -340,7 +340,8 @@ static int count_parameter(void *count, const char *key, const char *value)
 
 int run_check_head(const struct run_file *file, struct error *e)
 {
-  struct run_file *r = (struct run_file *)(uintptr_t)file, *now; /* only fills a cache, so const for callers */
+  struct run_file *r = (struct run_file *)(uintptr_t)file,
+                  *now; /* only fills a cache, so const for callers */
   if (load(r, e)) return e->status;
   now = run_blank(r->path);
   now->head = run_head_of(r->h, &now->head_size);
@@ -351,8 +352,9 @@ int run_check_head(const struct run_file *file, struct error *e)
     same++;
   const size_t least = r->pairs < now->pairs ? r->pairs : now->pairs, most = r->pairs + now->pairs - least;
   if (same < most)
-    error_set(e, STATUS_FAIL, "%s: its head and its contents state different values of \"%s\": somebody changed it",
-              r->path, (same < r->pairs ? r->pair : now->pair)[same].key);
+    error_set(e, STATUS_FAIL,
+              "%s: its head and its contents state different values of \"%s\": somebody changed it", r->path,
+              (same < r->pairs ? r->pair : now->pair)[same].key);
   run_close(now);
   return e->status;
 }

@@ -414,7 +414,8 @@ static int refuse_another(const struct options *r, struct error *e)
   struct buffer path = {0};
   name_settings(&path, r);
   if (!file_may_be_ours(path.text, FIRST_WORDS))
-    error_set(e, STATUS_USAGE, "%s exists, and does not begin with \"" FIRST_WORDS "\": --output takes another name",
+    error_set(e, STATUS_USAGE,
+              "%s exists, and does not begin with \"" FIRST_WORDS "\": --output takes another name",
               path.text);
   memory_free(path.text);
   return e->status;
