@@ -105,7 +105,7 @@ class Recording(InFolder):
         self.assertEqual(maxlogit.open(self.path)["loss"].values.size, 3)
         self.assertEqual(maxlogit.open(self.path).config["train.lr"], "1")
         with maxlogit.Recorder(self.path, {"train.lr": 1, "out": "runs/tuesday"}) as recorder:
-            with self.assertWarnsRegex(UserWarning, "rows up to step 2 are replaced"):
+            with self.assertWarnsRegex(UserWarning, "rows of steps 0 to 2 are replaced"):
                 recorder.log(0, loss=1.0)
 
     def test_a_finished_run_is_not_replaced_by_the_way(self):

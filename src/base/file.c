@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -308,6 +309,40 @@ static void keep_private(const struct stat *info)
 {
   const mode_t closed = closed_by(info);
   umask(umask(closed) | closed);
+}
+
+/* By folders, of which a user needs the right to pass. */
+static mode_t closed_above(char *real)
+{
+  mode_t closed = 0;
+  struct stat info;
+  for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
+    *slash = 0;
+    if (!stat(real, &info))
+      closed |= (info.st_mode & S_IXGRP ? 0 : S_IRWXG) | (info.st_mode & S_IXOTH ? 0 : S_IRWXO);
+  }
+  return closed;
+}
+
+mode_t file_closed(const char *path)
+{
+  char real[PATH_MAX];
+  struct stat info;
+  if (!realpath(path, real) || stat(real, &info)) return 0;
+  return (S_ISDIR(info.st_mode) ? 0 : closed_by(&info)) | closed_above(real);
+}
+
+mode_t file_closed_if_new(const char *path)
+{
+  char folder[4096], real[PATH_MAX + 2];
+  const char *slash = strrchr(path, '/');
+  const mode_t mask = umask(0);
+  umask(mask);
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  const mode_t closed = (mask & S_IRGRP ? S_IRWXG : 0) | (mask & S_IROTH ? S_IRWXO : 0);
+  if (!realpath(folder, real)) return closed;
+  memcpy(real + strlen(real), "/", 2); /* of which the last part is nothing */
+  return closed | closed_above(real);
 }
 
 void file_keep_private(const char *path)

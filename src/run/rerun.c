@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "observe/options.h"
 #include "run/dist.h"
 #include "storage/journal.h"
 #include "storage/layout.h"
@@ -80,6 +81,24 @@ static int remove_left(const char *record_path, const char *id, struct error *e)
                    record_path);
 }
 
+/* A stranger's file may name private data, and ask for what makes a copy of it in a file that others can read. */
+static int refuse_publishing(const struct config *c, const char *path, int is_there, struct error *e)
+{
+  const struct record_options *record = config_section(c, "record");
+  const struct train_options *train = config_section(c, "train");
+  const struct data_options *data = config_section(c, "data");
+  const char *from[] = {record->batches ? data->path : "", train->init_from};
+  static const char *const key[] = {"data.path", "train.init_from"};
+  const mode_t closed = is_there ? file_closed(path) : file_closed_if_new(path);
+  for (int i = 0; i < 2; i++)
+    if (*from[i] && file_closed(from[i]) & ~closed)
+      return error_set(e, STATUS_USAGE,
+                       "%s = %s is closed to users who could read a copy of it in or beside %s: close that "
+                       "as well (chmod)%s",
+                       key[i], from[i], path, i ? "" : ", or give record.batches=0");
+  return STATUS_OK;
+}
+
 int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
                const char *const *changes, int count, long from, struct error *e)
 {
@@ -101,6 +120,7 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
   if (!status) status = check_cut(path, e);
   if (!status) status = config_finish(c, e);
+  if (!status) status = refuse_publishing(c, output ? output : path, !output, e);
   if (!status && !dist_ranks(0)->rank) status = remove_left(record_path, id, e);
   const int begins = !status && !dist_ranks(0)->rank;
   if (!status)
@@ -118,9 +138,11 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
 
 struct comparing {
   struct run_file *first, *again;
-  double last; /* the last step that both runs have done */
-  long done;   /* steps that the first states to have done */
-  long end;    /* events before this step are compared; the step at which a run diverges is never done */
+  double last;   /* the last step that both runs have done */
+  long done;     /* steps that the first states to have done */
+  int same_rows; /* both have recorded at the same steps, */
+  double whole; /* below this one at least: the row of the end is not there if a run went on, or was killed */
+  long end;     /* events before this step are compared; the step at which a run diverges is never done */
   int series;
   struct error *error;
 };
@@ -139,6 +161,12 @@ static int same_rows(const struct comparing *c, const struct run_series *x, cons
     if (memcmp(x->value + i * x->width, y->value + k * y->width, bytes))
       return error_set(c->error, STATUS_FAIL, "%s differs at step %g: %.9g the first time, now %.9g", x->name,
                        x->step[i], x->value[i * x->width], y->value[k * y->width]);
+  }
+  for (long i = 0, k = 0; c->same_rows && k < y->rows && y->step[k] < c->whole; k++) {
+    while (i < x->rows && x->step[i] < y->step[k]) i++;
+    if (i == x->rows || x->step[i] != y->step[k])
+      return error_set(c->error, STATUS_FAIL, "%s: the row of step %g is missing from the first", x->name,
+                       y->step[k]);
   }
   if (x->rows && x->step[x->rows - 1] > (double)c->done)
     return error_set(c->error, STATUS_FAIL, "%s has a row of step %g, and the run ended after %ld steps",
@@ -198,6 +226,25 @@ static int compare_events(const struct comparing *c)
   return status;
 }
 
+static int is_recorded_likewise(void *again, const char *key, const char *value)
+{
+  const char *now = run_parameter(again, key);
+  return !strncmp(key, "record.", 7) && strcmp(key, "record.path") && strcmp(key, "record.overwrite") &&
+         now && strcmp(now, value);
+}
+
+/* A resume may have changed the intervals in the middle of the run. */
+static int has_same_rows(const struct run_file *first, const struct run_file *again)
+{
+  struct run_event *x = NULL;
+  long n = 0;
+  int same = !run_parameters(first, is_recorded_likewise, (void *)(uintptr_t)again) &&
+             !run_events(first, &x, &n, NULL);
+  for (long i = 0; i < n; i++) same &= strcmp(x[i].kind, "resume") != 0;
+  memory_free(x);
+  return same;
+}
+
 int rerun_compare(const char *first, const char *again, int *series, struct error *e)
 {
   struct comparing c = {.error = e};
@@ -208,6 +255,8 @@ int rerun_compare(const char *first, const char *again, int *series, struct erro
     long last = done < now ? done : now;
     c.last = (double)last;
     c.done = done;
+    c.same_rows = has_same_rows(c.first, c.again);
+    c.whole = (double)last + (done == now && !strcmp(run_state(c.first), "finished"));
     c.end = last + !strcmp(run_state(done <= now ? c.first : c.again), "diverged");
     if (!strcmp(run_state(c.first), "finished") && now < done)
       status = error_set(e, STATUS_FAIL, "the first time %ld steps were done, now %ld", done, now);

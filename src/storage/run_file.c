@@ -88,6 +88,15 @@ static void take_head(struct run_file *r)
   qsort(r->sorted, r->pairs, sizeof *r->sorted, compare_pairs);
 }
 
+/* Of two values of a key, readers may take either. */
+static int check_keys(const struct run_file *r, struct error *e)
+{
+  for (size_t i = 1; i < r->pairs; i++)
+    if (!compare_pairs(&r->sorted[i - 1], &r->sorted[i]))
+      return error_set(e, STATUS_FAIL, "%s states \"%s\" twice", r->path, r->sorted[i].key);
+  return STATUS_OK;
+}
+
 /* --- opening ------------------------------------------------------------------------------------------- */
 
 static int check_version(const struct run_file *r, int64_t version, struct error *e)
@@ -165,6 +174,15 @@ static struct run_file *run_blank(const char *path)
   return r;
 }
 
+static int deliver(struct run_file **out, struct run_file *r, int status)
+{
+  if (status)
+    run_close(r);
+  else
+    *out = r;
+  return status;
+}
+
 int run_open(struct run_file **out, const char *path, struct error *e)
 {
   struct run_file *r = run_blank(path);
@@ -180,8 +198,7 @@ int run_open(struct run_file **out, const char *path, struct error *e)
     take_head(r);
   } else
     make_head(r);
-  *out = r;
-  return STATUS_OK;
+  return deliver(out, r, check_keys(r, e));
 }
 
 int run_open_unsealed(struct run_file **out, const char *path, struct error *e)
@@ -194,8 +211,7 @@ int run_open_unsealed(struct run_file **out, const char *path, struct error *e)
     return status;
   }
   make_head(r);
-  *out = r;
-  return STATUS_OK;
+  return deliver(out, r, check_keys(r, e));
 }
 
 const char *run_head(const struct run_file *r, size_t *size)
@@ -227,11 +243,7 @@ int run_peek(struct run_file **out, const char *path, struct error *e)
   }
   take_head(r);
   int status = check_version(r, strtol(fact(r, "format_version"), NULL, 10), e);
-  if (status)
-    run_close(r);
-  else
-    *out = r;
-  return status;
+  return deliver(out, r, status ? status : check_keys(r, e));
 }
 
 int run_check(struct run_file *r, struct error *e)

@@ -75,6 +75,15 @@ done
 test "$(cat "$dir/texts.journal")" = '2026-01-01 rent' || fail "a journal of another program is lost"
 cmp -s "$dir/texts.h5" "$dir/texts.kept" || fail "a run was changed although its journal is of another program"
 rm "$dir/texts.journal" "$dir/texts.kept" "$name"
+# a text that others cannot read is not copied into a run that they can
+chmod 600 "$text"
+chmod 755 "$dir"
+"$program" rerun -q "$dir/texts.h5" || fail "a rerun of a private text"
+"$program" rerun -q "$dir/texts.h5" record.batches=1 > "$dir/out" 2> "$dir/err"; test $? -eq 2 || fail "a private text in an open run"
+grep -q 'text.txt is closed to users who could read a copy' "$dir/err" || fail "a private text: $(cat "$dir/err")"
+chmod 600 "$dir/texts.h5"
+"$program" rerun -q "$dir/texts.h5" record.batches=1 || fail "a private text in a private run"
+test "$(stat -c %a "$dir/texts.h5")" = 600 || fail "a private run is now open"
 
 # if it cannot take its place, both the run and the repetition stay
 cp "$dir/texts.h5" "$dir/texts.kept"

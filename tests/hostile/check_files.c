@@ -1269,6 +1269,51 @@ START_TEST(rows_behind_the_end_are_a_difference)
 }
 END_TEST
 
+static void cut_tables(hid_t file)
+{
+  static const char *const names[] = {"/series/step", "/series/loss", "/series/attn/max_logit"};
+  for (int i = 0; i < 3; i++) {
+    hid_t data = H5Dopen2(file, names[i], H5P_DEFAULT);
+    ck_assert_int_ge(H5Dset_extent(data, (hsize_t[]){ROWS - 8, LAYERS, HEADS}), 0);
+    H5Dclose(data);
+  }
+}
+
+START_TEST(rows_that_were_left_out_are_a_difference)
+{
+  struct error e = {0};
+  size_t size, length;
+  int series;
+  make_bad(cut_tables);
+  char *head, *body = body_of("bad.h5", &size, &head, &length);
+  write_sealed("bad.h5", body, size, NULL, 0);
+  ck_assert_int_eq(rerun_compare("bad.h5", "honest.h5", &series, &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "the row of step 12 is missing"), "%s", e.text);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
+START_TEST(a_key_has_one_value)
+{
+  struct error e = {0};
+  struct run_file *run;
+  struct buffer changed = {0};
+  size_t size, length;
+  char *head, *body = body_of("honest.h5", &size, &head, &length);
+  for (char *text = head; text < head + length; text += strlen(text) + 1)
+    buffer_add(&changed, "%s%c", text, 0);
+  buffer_add(&changed, "last_step%c3%c", 0, 0);
+  write_sealed("bad.h5", body, size, changed.text, changed.length);
+  ck_assert_int_eq(run_open(&run, "bad.h5", &e), STATUS_FAIL);
+  ck_assert_msg(strstr(e.text, "bad.h5 states \"last_step\" twice"), "%s", e.text);
+  ck_assert_int_eq(run_peek(&run, "bad.h5", &e), STATUS_FAIL);
+  memory_free(changed.text);
+  memory_free(body);
+  memory_free(head);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("files");
@@ -1303,6 +1348,8 @@ int main(void)
   tcase_add_test(t, a_head_of_megabytes_is_not_used);
   tcase_add_test(t, a_run_is_computed_from_what_is_shown);
   tcase_add_test(t, rows_behind_the_end_are_a_difference);
+  tcase_add_test(t, rows_that_were_left_out_are_a_difference);
+  tcase_add_test(t, a_key_has_one_value);
   suite_add_tcase(suite, t);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

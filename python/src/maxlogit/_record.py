@@ -331,9 +331,9 @@ class Recorder:
         if self._logs and step < before_it:
             raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
         before, writes = dict(self._row), self._writes()
-        if writes and self._found and not self._logs and step == 0 and self.last_step >= 0:
+        if writes and self._found and not self._logs and step <= self.last_step:
             warnings.warn(
-                f"{self.path}: an unfinished recording, whose rows up to step {self.last_step} are replaced now",
+                f"{self.path}: an unfinished recording, whose rows of steps {step} to {self.last_step} are replaced now",
                 stacklevel=3,
             )
         try:  # of a row that is refused no value is put
