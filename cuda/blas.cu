@@ -72,7 +72,7 @@ static __global__ void narrow_kernel(__nv_bfloat16 *y, const float *x, long rows
   const long step = (long)gridDim.x * blockDim.x, count = rows * cols;
   x += blockIdx.y * next, y += blockIdx.y * count;
   for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += step)
-    y[i] = __float2bfloat16_rn(x[ld == cols ? i : i / cols * ld + i % cols]);
+    y[i] = __float2bfloat16_rn(x[ld == cols ? i : i + quotient(i, cols) * (ld - cols)]);
 }
 
 static __nv_bfloat16 *narrowed(__nv_bfloat16 *y, const float *x, long rows, long cols, long ld, long batch,

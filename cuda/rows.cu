@@ -193,7 +193,7 @@ struct rope_each {
   int add;
   __device__ void operator()(long n, long k) const
   {
-    long i = k % half, j = k / half * 2 * half + i, p = position.base()[n];
+    const long head = quotient(k, half), i = k - head * half, j = head * 2 * half + i, p = position.base()[n];
     float c = table.at(p, i), s = sign * table.at(p, half + i);
     float first = x.at(n, j), second = x.at(n, j + half);
     float a = first * c - second * s, b = second * c + first * s;
@@ -272,7 +272,7 @@ static void join_heads(struct device *device, const struct join_heads_args *x)
 struct split_a {
   view to, dy;
   long da, db;
-  __device__ void operator()(long n, long j) const { to.at(n, j) = dy.at(n, j / da * (da + db) + j % da); }
+  __device__ void operator()(long n, long j) const { to.at(n, j) = dy.at(n, j + quotient(j, da) * db); }
 };
 struct split_b {
   view to, dy;

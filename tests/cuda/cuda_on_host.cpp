@@ -14,9 +14,10 @@ namespace cuda_on_host
 {
 inline void note(const void *kernel);
 }
-/* so that small products meet every tile, and the library */
+#ifndef REAL_SIZES /* small products meet every tile, and the library */
 #define TILES_THAT_FILL 2
 #define WORTH_A_LIBRARY 1000
+#endif
 #define LIMITS_SIDE 64
 #define LIMITS_STEPS 16
 #include "cuda/rows.cu"
