@@ -394,8 +394,10 @@ class Log:
         self.say(f"it has no steps, only epochs: {'rows with a loss are numbered' if number else 'they are the steps'}")
 
     def _drop_abandoned(self) -> None:
-        for run in {run for run, _, _ in self.columns}:
-            columns = [column for key, column in self.columns.items() if key[0] == run]
+        of_run: dict[str, list[Column]] = {}
+        for (run, _, _), column in self.columns.items():
+            of_run.setdefault(run, []).append(column)
+        for columns in of_run.values():
             falls = []
             for column in columns:
                 back = np.flatnonzero(np.diff(column.steps) < 0) + 1
