@@ -416,7 +416,8 @@ class Tables(Importing):
             self.imported('{"step": 1, "loss": 2, "max_logit_' + part * (60000 // len(part)) + '{l}": 3}\n')
             self.assertLess(time.process_time() - began, 5)
         runs = self.write("runs.csv", "step,run,loss\n" + "".join(f"0,r{i},1\n" for i in range(20000)))
-        for log in (runs,):
+        steps = self.write("steps.log", "step 1," * 300000 + " loss: 2.0\n")
+        for log in (runs, steps):
             began = time.process_time()
             self.assertEqual(self.run_importer("--output=none/", "--dry-run", log), 0, self.err)
             self.assertLess(time.process_time() - began, 12, log)

@@ -122,8 +122,8 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
             epoch = None if whole else row.epoch if row else state.epoch
             total, mode = _whole(best["total"] or "0"), (row.prefix if row else "") or best["mode"] or ""
             row = Row(None, {}, mode, epoch, _whole(best["at"]), total, not _rank(best["word"]) and total > 0)
-        for match in reversed(steps):
-            line = f"{line[: match.start('word')]}|{line[match.end() :]}"
+        ends = [0, *(match.end() for match in steps)]
+        line = "|".join([*(line[end : match.start("word")] for end, match in zip(ends, steps)), line[ends[-1] :]])
     begin = None if row else _BEGIN.search(line)
     if begin:
         row, line = (
