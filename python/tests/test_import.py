@@ -417,7 +417,8 @@ class Tables(Importing):
             self.assertLess(time.process_time() - began, 5)
         runs = self.write("runs.csv", "step,run,loss\n" + "".join(f"0,r{i},1\n" for i in range(20000)))
         steps = self.write("steps.log", "step 1," * 300000 + " loss: 2.0\n")
-        for log in (runs, steps):
+        epoch = self.write("epoch.log", "epoch 1 loss: 2\n" + "".join(f"step {i} loss: 2\n" for i in range(60000)))
+        for log in (runs, steps, epoch):
             began = time.process_time()
             self.assertEqual(self.run_importer("--output=none/", "--dry-run", log), 0, self.err)
             self.assertLess(time.process_time() - began, 12, log)

@@ -62,6 +62,7 @@ class Printed:
     last: Optional[int] = None  # the step of the last row before these
     counts: str = ""  # of lines with two, as LitGPT's "iter 16 step 1"; one with the other alone belongs to the last step
     rows: list[Row] = field(default_factory=list)  # that wait for the length of an epoch, and those behind them
+    last_epoch: Optional[int] = None  # the last one among these rows
     waiting: list[Waiting] = field(default_factory=list)
 
 

@@ -115,7 +115,7 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
         whole = _rank(best["word"]) > _RANKS.index("step")
         if len({match["word"] for match in steps}) > 1:
             state.counts = best["word"]
-        last = next((row.epoch for row in reversed(state.rows) if row.epoch is not None), None)
+        last = state.last_epoch
         if row is None and state.counts and _rank(best["word"]) < _rank(state.counts) and (last, state.last) != (None, None):
             row = Row(None, {}, best["mode"] or "", last, state.last if last is None else None)
         elif whole or row is None or row.at is None:

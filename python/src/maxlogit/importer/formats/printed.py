@@ -51,6 +51,7 @@ def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
                 tqdm.wait(dict(row.values), row.prefix, number, state)
             elif row.step is None or state.rows:
                 state.rows.append(row._replace(line=number))
+                state.last_epoch = state.last_epoch if row.epoch is None else row.epoch
             else:
                 state.last = row.step
                 _put(row, log, number)
