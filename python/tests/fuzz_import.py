@@ -24,6 +24,7 @@ import numpy as np
 
 from maxlogit.importer import main
 from maxlogit.importer.formats import FORMATS
+from maxlogit.importer.formats.tensorboard import record_of
 
 MOST_SECONDS, MOST_BYTES = 20, 3 << 30
 WORDS = [
@@ -197,7 +198,10 @@ def case(folder, r):
         file, data = path, format.example.encode()
         if r.random() < 0.3:
             data = r.choice([f for f in FORMATS if isinstance(f.example, str)]).example.encode() + data
-    if r.random() < 0.95:
+    if format.name == "tensorboard" and r.random() < 0.8:  # what right checksums let pass
+        size = int.from_bytes(data[:8], "little")
+        data = record_of(mutated(data[12 : 12 + size], r)) + data[size + 16 :]
+    elif r.random() < 0.95:
         data = mutated(data, r)
     packed = r.random()
     if packed < 0.1:

@@ -27,7 +27,8 @@ from maxlogit.importer import _source as source
 from maxlogit.importer import _table as table
 from maxlogit.importer import main
 from maxlogit.importer._folder import Folder
-from maxlogit.importer.formats import FORMATS
+from maxlogit.importer.formats import FORMATS, tensorboard
+from maxlogit.importer.formats.tensorboard import record_of
 
 PROGRAM = os.environ.get("MAXLOGIT_PROGRAM")
 DOC = Path(__file__).parents[2] / "doc" / "import.md"
@@ -1004,7 +1005,7 @@ class Safe(Importing):
         value = b"\x0a\x01a\x42" + bytes([len(shape)]) + shape
         summary = b"\x0a" + bytes([len(value)]) + value
         events = b"".join(
-            struct.pack("<QI", len(event), 0) + event + bytes(4)
+            record_of(event)
             for event in (b"\x10" + bytes([i % 100]) + b"\x2a" + bytes([len(summary)]) + summary for i in range(400))
         )
         Path("events.out.tfevents.1.x").write_bytes(events)
@@ -1089,11 +1090,55 @@ class Safe(Importing):
             self.refused(f"step: {text} is not a whole number from 0 on", "s.npz")
 
     def test_damaged_events(self):
-        def event(fields):
-            return struct.pack("<QI", len(fields), 0) + fields + bytes(4)
-
         for fields in (b"\x10" + b"\x80" * 5000 + b"\1", b"\x2a\x7fabc"):
-            self.refused("damaged", self.write("x.tfevents", event(fields)))
+            self.refused("damaged", self.write("x.tfevents", record_of(fields)))
+
+    def test_checksums_of_events(self):
+        def masked(data):
+            crc = 0xFFFFFFFF
+            for bit in (byte >> i & 1 for byte in data for i in range(8)):
+                crc = crc >> 1 ^ (0x82F63B78 if (crc ^ bit) & 1 else 0)
+            crc ^= 0xFFFFFFFF
+            return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+        self.assertEqual(masked(b"123456789"), struct.pack("<I", 0xC78AB0E5))  # of 0xE3069283
+        for size in (0, 1, 2, 7, 8, 1023, 1024, 1025, 2048, 5000):
+            data = random.Random(size).randbytes(size)
+            length = struct.pack("<Q", size)
+            self.assertEqual(record_of(data), length + masked(length) + data + masked(data), size)
+        loss = b"\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 2.5)
+        event = b"\x10%c\x2a" + bytes([len(loss)]) + loss
+        records = [record_of(event % i) for i in range(100)]
+        size = len(records[0])
+        for record, place in ((3, 30), (3, 2), (3, 8), (99, 7), (3, size - 1)):
+            for bit in (1, 64):
+                data = bytearray(b"".join(records))
+                data[record * size + place] ^= bit
+                self.has(self.imported(self.write("x.tfevents", data)), "loss", dict.fromkeys(range(record), 2.5))
+                self.assertRegex(self.err, f"^maxlogit: x.tfevents: the checksum of record {record + 1} differs: it and all")
+                self.assertNotIn("cut short", self.err)
+        for at in (0, 8, 30, size - 1):
+            data = bytearray(b"".join(records))
+            data[at] ^= 1
+            self.refused("no event file of TensorBoard, or a damaged one", self.write("x.tfevents", data))
+        self.write("tb/a.tfevents.2", data)
+        self.write("tb/a.tfevents.1", b"".join(records)[:-1])
+        self.has(self.imported("tb"), "loss", dict.fromkeys(range(99), 2.5))
+        self.assertRegex(self.err, "tb/a.tfevents.1: its last record was cut short: left out\n")
+        self.assertRegex(self.err, "tb/a.tfevents.2: the checksum of record 1 differs")
+        with mock.patch.object(tensorboard, "_AT_ONCE", 7):
+            self.has(self.imported(self.write("x.tfevents", b"".join(records))), "loss", dict.fromkeys(range(100), 2.5))
+            self.assertEqual(self.err, "")
+            self.imported(self.write("x.tfevents", b"".join(records) + data))
+            self.assertRegex(self.err, "the checksum of record 101 differs")
+
+    def test_checksums_take_little_time(self):
+        event = record_of(b"\x10\1\x2a\x0d\x0a\x0b\x0a\x04loss\x15" + struct.pack("<f", 2.5))
+        for data in (record_of(b"\x1a" + b"\x80\x80\x80\x0a" + bytes(20 << 20)) + event, event * 50000):
+            self.write("x.tfevents", data)
+            began = time.process_time()
+            self.has(self.imported("x.tfevents"), "loss", {1: 2.5})
+            self.assertLess(time.process_time() - began, 8)
 
     def test_pipes_and_devices_are_not_waited_for(self):
         for name in ("ml/metrics/loss", "tb/events.out.tfevents.1", "ck/trainer_state.json"):

@@ -11,6 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from maxlogit.importer._checksum import masked_crc32c
 from maxlogit.importer._log import Log, whole
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
@@ -18,6 +19,7 @@ from maxlogit.importer.formats._format import Format
 _TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}  # of TensorProto
 _LISTS = {5: "<f4", 6: "<f8", 7: "", 10: "", 13: ""}  # float_val, double_val; int_val, int64_val, half_val: varints
 _MOST = 1 << 14  # numbers that one stands for
+_AT_ONCE = 1 << 16  # records whose checksums are compared together
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -102,16 +104,46 @@ def _values(summary: bytes) -> Iterator[tuple[str, Any]]:
             yield tag, number
 
 
+def _events(source: Source, log: Log) -> Iterator[bytes]:
+    """The events of the file's records, up to the first one that is damaged or cut short."""
+    data, raw = source.data, np.frombuffer(source.data, np.uint8)
+    at, count, is_damaged = 0, 0, False
+
+    def differs(begin: Any, size: Any) -> Any:
+        stored = raw.take((begin + size)[:, None] + np.arange(4), mode="clip").view("<u4")[:, 0]
+        return masked_crc32c(raw, begin, size) != stored
+
+    while not is_damaged and at + 12 <= len(data):
+        places: list[tuple[int, int]] = []  # of events, with their sizes
+        while at + 12 <= len(data) and len(places) < _AT_ONCE:
+            (size,) = struct.unpack_from("<Q", data, at)
+            places.append((at + 12, min(size, len(data))))
+            at += places[-1][1] + 16
+        begin, sizes = np.array(places).T
+        is_whole = begin + sizes + 4 <= len(data)  # all but perhaps the last one of the file
+        damaged = differs(begin - 12, np.full(len(begin), 8)) | (is_whole & differs(begin, sizes * is_whole))
+        good = int(np.argmax(np.append(damaged | ~is_whole, True)))
+        for place, size in places[:good]:
+            yield data[place : place + size]
+        count += good
+        is_damaged = bool(damaged[good : good + 1].any())
+    if at == len(data) and not is_damaged:
+        return
+    if not log.order and not count:
+        raise log.error("no event file of TensorBoard, or a damaged one")
+    what = "its last record was cut short: left out"
+    if is_damaged:
+        what = f"the checksum of record {count + 1} differs: it and all that follows in this file are left out"
+    log.messages.append(f"{source.path}: {what}")  # the log may be of a folder
+
+
 def _reads(source: Source, log: Log, options: Any) -> None:
-    data, at, numbers, odd = source.data, 0, 0, 0
-    while at + 12 <= len(data):
-        (size,) = struct.unpack_from("<Q", data, at)
-        if at + size + 16 > len(data):
-            break
+    numbers, odd = 0, 0
+    for event in _events(source, log):
         step = 0
         found: list[tuple[str, Any]] = []
         try:
-            for field, value in _fields(data[at + 12 : at + 12 + size]):
+            for field, value in _fields(event):
                 if field == 2:
                     step = value
                     if step >= 1 << 64:
@@ -121,17 +153,12 @@ def _reads(source: Source, log: Log, options: Any) -> None:
         except (AttributeError, IndexError, OverflowError, TypeError, ValueError, struct.error):
             raise log.error("no event file of TensorBoard, or a damaged one") from None
         numbers += sum(np.size(number) for _, number in found)
-        if numbers > 16 * len(data) + (1 << 20):
+        if numbers > 16 * len(source.data) + (1 << 20):
             raise log.error(f"its tensors state {numbers} numbers or more, and hold almost none of them")
         if whole(step) is None and found:
             odd, found = odd + 1, []
         for tag, number in found:
             log.put(step, {tag: number}, alone=True)
-        at += size + 16
-    if at < len(data):
-        if not log.order and not at:
-            raise log.error("no event file of TensorBoard, or a damaged one")
-        log.say("its last record was cut short: left out")
     if odd:
         log.say(f"events with a step below 0, or from 10^15 on: {odd} left out")
     log.step_found = "step"
@@ -154,12 +181,21 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
     return with_values or logs or None
 
 
+def _summed(data: bytes) -> bytes:
+    return data + struct.pack("<I", masked_crc32c(np.frombuffer(data, np.uint8), np.array([0]), np.array([len(data)]))[0])
+
+
+def record_of(event: bytes) -> bytes:
+    """An event with its size, and the checksum of each."""
+    return _summed(struct.pack("<Q", len(event))) + _summed(event)
+
+
 def _record(step: int, tag: str, value: float) -> bytes:
-    """An event with a scalar; sums are left out, as nothing reads them here."""
+    """An event with a scalar."""
     inner = b"\x0a" + bytes([len(tag)]) + tag.encode() + b"\x15" + struct.pack("<f", value)
     summary = b"\x0a" + bytes([len(inner)]) + inner
     event = b"\x09" + struct.pack("<d", 0) + b"\x10" + bytes([step]) + b"\x2a" + bytes([len(summary)]) + summary
-    return struct.pack("<QI", len(event), 0) + event + struct.pack("<I", 0)
+    return record_of(event)
 
 
 def _example(path: Path) -> None:
