@@ -424,10 +424,28 @@ class Tables(Importing):
             self.assertEqual(self.run_importer("--output=none/", "--dry-run", log), 0, self.err)
             self.assertLess(time.process_time() - began, 12, log)
 
-    def test_numbers_as_torch_and_germans_print_them(self):
+    def test_a_comma_in_a_number_of_a_table(self):
+        for separator in (";", "\t", " "):
+            for number, wanted in (("2,345", 2345), ("0,999", None), ("2,5", None), ("-12,345e-1", None)):
+                table = self.write("c.csv", f"step;loss\n1;1.5\n2;{number}\n".replace(";", separator))
+                self.refused(f"c.csv:3: loss: the comma of '{number}' is ambiguous; --decimal=, .* --decimal=. as", table)
+                run = self.imported(table, decimal=",")
+                self.has(run, "loss", {1: 1.5, 2: float(number.replace(",", "."))})
+                if wanted:
+                    self.has(self.imported(table, decimal="."), "loss", {1: 1.5, 2: wanted})
+            table = "step;loss\n0;1,234,567\n1;-1,234.5\n"
+            self.has(self.imported(table.replace(";", separator)), "loss", {0: 1234567, 1: -1234.5})
+        self.has(self.imported('step,loss\n"1,000","2,345"\n'), "loss", {1000: 2345})
+        steps = self.write("c.csv", "step;loss\n1,000;1.5\n")
+        self.refused("c.csv:2: step: the comma of '1,000'", steps)
+        self.has(self.imported(steps, decimal="."), "loss", {1000: 1.5})
+        quoted = self.write("c.csv", 'step,loss\n1,"2,345"\n2,"0,999"\n')
+        self.refused("c.csv:3: loss: '0,999' is not a number; --decimal=, reads .*; --map '-=loss'", quoted)
+        self.has(self.imported(quoted, decimal=","), "loss", {1: 2.345, 2: 0.999})
+
+    def test_numbers_as_torch_prints_them(self):
         text = "{'loss': tensor(2.), 'step': 1}\n{'loss': tensor(1.5), 'step': 2}\n"
         self.has(self.imported(text), "loss", {1: 2, 2: 1.5})
-        self.refused("'0,123' is not a number", self.write("comma.csv", "step;loss\n0;3,512\n1;0,123\n"))
         self.imported(self.write("a.log", "step:9/50 train_loss:10.9\nstep:10/50 train_loss:1"))
         self.assertRegex(self.err, "the last line has no end")
 
@@ -1257,6 +1275,10 @@ class Program(Importing):
         self.assertRegex(self.call("import", "a.csv", status=2), "a.h5 exists; --overwrite")
         self.call("import", "a.csv", "--overwrite", "--keep-later", "--form=csv", "--decimal=.", "--tag", "a.csv=val")
         self.has(maxlogit.open("a.h5"), "val_loss", {0: 1, 1: 2})
+        self.write("comma.csv", "step;loss\n0;2,345\n")
+        self.assertRegex(self.call("import", "comma.csv", status=2), "comma.csv:2: loss: the comma of '2,345'")
+        self.call("import", "comma.csv", "--decimal=,")
+        self.has(maxlogit.open("comma.h5"), "loss", {0: 2.345})
         self.assertRegex(self.call("import", status=2), "which logs")
         self.write("-x.csv", text)
         self.call("import", "--", "-x.csv")

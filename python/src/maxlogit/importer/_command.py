@@ -32,7 +32,7 @@ def _options(argv: Sequence[str]) -> argparse.Namespace:
     for name in ("--output", "--step", "--data"):
         parser.add_argument(name)
     parser.add_argument("--form", default="guess")
-    parser.add_argument("--decimal", default=".", choices=(".", ","))
+    parser.add_argument("--decimal", choices=(".", ","))
     for name in ("--map", "--tag", "--set", "--config", "--unit"):
         parser.add_argument(name, action="append", default=[])
     for name in ("--dry-run", "--keep-later", "--overwrite"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -137,9 +138,9 @@ def _placed(columns: list[Column], rules: list[Rule]) -> list[tuple[Column, Plac
             found = place(rules, part.prefix, part.name, part.values.ndim - 1)
             if found and part.text and len(part.steps):
                 where, what = part.text
-                raise UsageError(
-                    f"{where}: {part.name}: '{what:.40}' is not a number; --map '-={part.full}' leaves the column out"
-                )
+                hint = "--decimal=, reads decimal commas of tables; " if re.search(r"\d,\d", what) else ""
+                hint += f"--map '-={part.full}' leaves the column out"
+                raise UsageError(f"{where}: {part.name}: '{what:.40}' is not a number; {hint}")
             if found and len(part.steps):
                 out.append((part, found))
     return out

@@ -17,6 +17,7 @@ from maxlogit.importer.formats._format import Format, Layout
 
 _CHUNK = 1 << 20
 _EMPTY = -9e-321  # stands for an empty cell in a chunk of numbers
+_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")  # of decimals or of thousands
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -118,7 +119,7 @@ def _decimals(code: Any, between: Any) -> Any:
     return numbers
 
 
-def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
+def _fast(chunk: bytes, header: _Header, decimal: Optional[str]) -> bool:
     """A chunk of whole lines that has numbers alone; False: something else is in it, and nothing was taken."""
     width, separator = len(header.names), header.separator.encode()
     if chunk.translate(None, b"0123456789+-.,;eEinfINFatyATY \t\n"):
@@ -173,12 +174,17 @@ def _fast(chunk: bytes, header: _Header, decimal: str) -> bool:
     return True
 
 
-def _take(header: _Header, cells: list[str], line: int, decimal: str) -> None:
+def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) -> None:
     log, layout = header.log, header.layout
     if decimal == ",":
         cells = [re.sub(r"^([-+]?[0-9]*),([0-9]+)", r"\1.\2", cell) for cell in cells]
     if len(cells) != len(header.names):
         raise log.error(f"{len(cells)} columns where the first line names {len(header.names)}", line)
+    if not decimal and header.separator != ",":
+        for name, cell in zip(header.names, cells):
+            if "," in cell and _COMMA.fullmatch(cell):
+                hint = "--decimal=, reads it as a decimal comma, --decimal=. as a thousands separator"
+                raise log.error(f"{name:.60}: the comma of '{cell:.40}' is ambiguous; {hint}", line)
     step = whole(cells[header.step])
     if step is None:
         if header.names[header.step] not in EPOCHS and number_of(cells[header.step]) is not None:
