@@ -1034,7 +1034,7 @@ class Safe(Importing):
         log = self.write("r.csv", "step,run,loss\n0,a,1\n0,b,2\n")
         arguments = ["model.width=16", "train.steps=6", "checkpoint.every=2", "record.path=out/a.h5"]
         subprocess.run([PROGRAM, "run", "-q", *arguments], check=True)
-        Path("out/a.journal").write_bytes(b"rows of a killed run")
+        Path("out/a.journal").write_bytes(b"maxlogit journal 2 of a killed run")
         before = sorted(os.listdir("out/a.ckpt"))
         self.assertTrue(before)
         with mock.patch.object(table, "_write", side_effect=OSError(28, "No space left")):

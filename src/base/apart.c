@@ -46,6 +46,7 @@ static void set_limits(unsigned seconds, size_t bytes)
 {
   struct rusage used = {0};
   size_t space = address_space(), most;
+  memory_remember();
   getrusage(RUSAGE_SELF, &used);
   limit(RLIMIT_CPU, (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 1 + seconds);
   alarm(10 * seconds);

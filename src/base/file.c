@@ -348,7 +348,9 @@ mode_t file_closed_if_new(const char *path)
 void file_keep_private(const char *path)
 {
   struct stat info;
-  if (!stat(path, &info) && S_ISREG(info.st_mode)) keep_private(&info);
+  if (stat(path, &info)) return;
+  if (S_ISDIR(info.st_mode)) info.st_mode = (info.st_mode & 011) << 2; /* to pass is to read what is in it */
+  keep_private(&info);
 }
 
 /* --- whole files --------------------------------------------------------------------------------------- */

@@ -22,6 +22,13 @@ size_t memory_held(void) { return atomic_load(&held); }
 
 double memory_there_is(void) { return memory_limit("").bytes; }
 
+static double remembered;
+void memory_remember(void)
+{
+  if (remembered <= 0) remembered = memory_there_is();
+}
+double memory_there_was(void) { return remembered > 0 ? remembered : memory_there_is(); }
+
 static _Noreturn void out_of_memory(size_t count, size_t size)
 {
   const double wanted = (double)count * (double)size;

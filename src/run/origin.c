@@ -39,6 +39,7 @@ int origin_read(const char *path, struct config **c, struct origin *o, struct er
   o->has_ended = strcmp(run_state(r), "running") != 0;
   o->last_step = run_last_step(r);
   snprintf(o->id, sizeof o->id, "%s", run_id(r));
+  run_check_additions(r, &o->additions);
   int status = run_check_head(r, e);
   if (!status && (status = config_of_run(r, *c, e))) error_prefix(e, "%s", path);
   if (status) {

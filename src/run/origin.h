@@ -11,6 +11,7 @@ struct origin {
   int has_ended; /* it was not killed */
   long last_step;
   int has_state; /* there is a checkpoint: the origin of the initial weights is irrelevant */
+  struct error additions; /* see run_check_additions: a reason not to write the file anew */
 };
 
 /* Read the finished configuration, with the original source of each value. */

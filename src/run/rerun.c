@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "observe/options.h"
 #include "run/dist.h"
+#include "run/origin.h"
 #include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/run_file.h"
@@ -108,10 +109,13 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   char id[16];
   *out = NULL;
   *config = NULL;
-  if (trainer_config_of(path, &c, id, e)) return e->status;
+  struct origin origin;
+  if (origin_read(path, &c, &origin, e)) return e->status;
+  snprintf(id, sizeof id, "%s", origin.id);
   int status = STATUS_OK;
-  if (((const struct train_options *)config_section(c, "train"))->max_time >
-      0) /* that limited the first run */
+  if (!output && origin.additions.status) status = error_set(e, STATUS_USAGE, "%s", origin.additions.text);
+  if (!status && ((const struct train_options *)config_section(c, "train"))->max_time >
+                   0) /* that limited the first run */
     status = config_set(c, "train.max_time", "0", "rerun", e);
   for (int i = 0; i < count && !status; i++) {
     status = check_change(c, changes[i], e);
@@ -245,6 +249,38 @@ static int has_same_rows(const struct run_file *first, const struct run_file *ag
   return same;
 }
 
+/* Names of places, such as tensors, and facts that follow from the settings. */
+static int compare_facts(const struct run_file *first, const struct run_file *again, struct error *e)
+{
+  static const char *const axes[] = {"tensor", "head", "layer", "expert"};
+  const double floor[] = {run_loss_floor(first), run_loss_floor(again)};
+  int is_same = 1;
+  for (size_t i = 0; i < sizeof axes / sizeof *axes && is_same; i++) {
+    long count[2];
+    size_t room[2];
+    char *names[] = {run_axis_names(first, axes[i], &count[0], &room[0]),
+                     run_axis_names(again, axes[i], &count[1], &room[1])};
+    is_same = !names[0] || (names[1] && count[0] == count[1]);
+    for (long k = 0; is_same && names[0] && k < count[0]; k++)
+      is_same = !strcmp(names[0] + (size_t)k * room[0], names[1] + (size_t)k * room[1]);
+    memory_free(names[0]);
+    memory_free(names[1]);
+    if (!is_same) error_set(e, STATUS_FAIL, "the names of each %s differ", axes[i]);
+  }
+  if (is_same && memcmp(&floor[0], &floor[1], sizeof *floor))
+    error_set(e, STATUS_FAIL, "the loss floor was %.9g the first time, now %.9g", floor[0], floor[1]);
+  return e->status;
+}
+
+/* A run may have been stopped or killed the first time, but one that has ended ends likewise. */
+static int compare_ends(const struct run_file *first, const struct run_file *again, struct error *e)
+{
+  const char *was = run_state(first), *is = run_state(again);
+  const int has_ended = !strcmp(was, "finished") || !strcmp(was, "diverged");
+  if (!has_ended || run_last_step(first) != run_last_step(again) || !strcmp(was, is)) return STATUS_OK;
+  return error_set(e, STATUS_FAIL, "the first time it %s, now it %s", was, is);
+}
+
 int rerun_compare(const char *first, const char *again, int *series, struct error *e)
 {
   struct comparing c = {.error = e};
@@ -262,6 +298,8 @@ int rerun_compare(const char *first, const char *again, int *series, struct erro
       status = error_set(e, STATUS_FAIL, "the first time %ld steps were done, now %ld", done, now);
   }
   if (!status) status = run_series_names(c.first, compare_series, &c);
+  if (!status) status = compare_ends(c.first, c.again, e);
+  if (!status) status = compare_facts(c.first, c.again, e);
   if (!status) status = compare_events(&c);
   *series = c.series;
   if (c.first) run_close(c.first);

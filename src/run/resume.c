@@ -115,6 +115,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   snprintf(t->plan.path, sizeof t->plan.path, "%s", path);
   const int has_end = is_for_end(c, origin.last_step); /* by the intervals that it had */
   int status = origin_check(path, c, &origin, e);
+  if (!status && origin.additions.status) status = error_set(e, STATUS_USAGE, "%s", origin.additions.text);
   if (!status) status = trainer_change_config(c, changes, count, &t->ranks.context, e);
   if (!status) status = read_state(path, &origin, &state, e);
   t->record.is_for_end = has_end && state.step == origin.last_step;

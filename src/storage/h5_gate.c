@@ -381,7 +381,7 @@ int h5_gate_objects(int64_t file, const char *bytes, size_t size, struct buffer 
 {
   struct gate g = {
     .size = size, .bytes = (const unsigned char *)bytes, .path = "/", .list = list, .error = e};
-  double memory = memory_there_is() / 2;
+  double memory = memory_there_was() / 2; /* of the reader, not of the process that examines */
   if (__builtin_mul_overflow(size, (size_t)DEFLATE_RATIO, &g.capacity)) g.capacity = SIZE_MAX;
   if (memory > 0 && memory < (double)g.capacity) g.capacity = (size_t)memory;
   hid_t root = H5Oopen(file, "/", H5P_DEFAULT);

@@ -180,6 +180,7 @@ static int go_on(struct maxlogit_recorder *m, const char *path, const struct max
   /* keep all existing rows: later ones are dropped at the first new row */
   if (!status) status = recorder_resume(&m->r, path, NULL, &facts, LONG_MAX, e);
   if (!status) status = open_again(&file, path, e);
+  if (!status) status = run_check_additions(file, e);
   if (!status) status = keep_rest(m->r, file, e);
   if (!status && !o->whole) status = recorder_open_journal(m->r, e);
   m->wall = run_wall_seconds(file);

@@ -371,6 +371,30 @@ int run_check_head(const struct run_file *file, struct error *e)
   return e->status;
 }
 
+static int find_addition(void *out, const char *path, h5_id id)
+{
+  static const char *const own[] = {"/batches/",    "/code/",   "/events", "/notes",
+                                    "/parameters/", "/series/", "/timing/"};
+  (void)id;
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (!strncmp(path, own[i], strlen(own[i]))) return 0;
+  text_fill(out, 256, path);
+  return 1;
+}
+
+int run_check_additions(const struct run_file *file, struct error *e)
+{
+  struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
+  char found[256] = "";
+  if (load(r, e)) return e->status;
+  h5_walk(r->h, "/", find_addition, found);
+  if (!*found) return STATUS_OK;
+  return error_set(e, STATUS_USAGE,
+                   "%s has %s, which maxlogit did not write: the file is written anew and would lose it, so "
+                   "move it to another",
+                   r->path, found);
+}
+
 int run_settings(const struct run_file *file, each_setting *each, void *context)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */

@@ -48,6 +48,8 @@ int run_settings(const struct run_file *,
 /* STATUS_FAIL if facts and parameters as they are shown, from the head, are not those of the rest of the file, from
    which a run is computed: a stranger can write either. */
 int run_check_head(const struct run_file *, struct error *);
+/* STATUS_USAGE if somebody has added data that a file which is written anew would not have. */
+int run_check_additions(const struct run_file *, struct error *);
 struct run_series {
   char name[96], unit[32], long_name[128], steps[32]; /* steps: the axis of its rows */
   enum series_shape shape;

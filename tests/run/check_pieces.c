@@ -1264,6 +1264,7 @@ START_TEST(repetitions)
      {.event = {[5] = {-1, "none"}}},
      "the events differ from step 7 on"},
     {{.state = "diverged", .last_step = 7}, {.state = "diverged", .last_step = 7}, NULL},
+    {{.state = "diverged", .last_step = 7}, {.last_step = 7}, "the first time it diverged, now it finished"},
     {{.state = "stopped"},
      {.state = "diverged", .last_step = 7, .event = {[5] = {-1, "none"}}},
      "the events differ from step 7 on"},

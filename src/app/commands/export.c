@@ -329,7 +329,10 @@ static int export_safetensors(const char *path, const char *folder, long overwri
     return error_set(error, STATUS_USAGE, "%.60s...: path too long", path);
   run_sibling(beside, path, ".safetensors");
   if (!*folder) folder = beside;
+  char checkpoints[4096];
+  run_sibling(checkpoints, path, ".ckpt");
   file_keep_private(path);
+  file_keep_private(checkpoints);
   int status = own_run_open(&own, path, error);
   if (status) return status;
   status = own_run_export(own, folder, overwrite, error);
