@@ -3,8 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/memory.h"
+#include "observe/options.h"
 #include "run/trainer.h"
 #include "storage/run_file.h"
+#include "training/data.h"
 
 struct setting {
   struct config *config;
@@ -96,4 +100,31 @@ int origin_owns(const char *path, const char *id, const struct checkpoint *state
   if (owns) return STATUS_OK;
   return error_set(e, STATUS_USAGE, "%s: its checkpoint of step %ld is of another run (id %s, not %s)", path,
                    state->step, state->id, id);
+}
+
+/* Of a file, or of files joined by +. */
+static mode_t closed_of(const char *files)
+{
+  mode_t closed = file_closed(files);
+  char *text = memory_text(files), *rest = text;
+  for (char *one; (one = strsep(&rest, "+"));)
+    if (*one) closed |= file_closed(one);
+  memory_free(text);
+  return closed;
+}
+
+int origin_refuse_copies(const struct config *c, mode_t closed, const char *file, int starts, struct error *e)
+{
+  const struct record_options *record = config_section(c, "record");
+  const struct train_options *train = config_section(c, "train");
+  const struct data_options *data = config_section(c, "data");
+  const char *from[] = {record->batches ? data->path : "", starts ? train->init_from : ""};
+  static const char *const key[] = {"data.path", "train.init_from"};
+  for (int i = 0; i < 2; i++)
+    if (*from[i] && closed_of(from[i]) & ~closed)
+      return error_set(e, STATUS_USAGE,
+                       "%s = %s is closed to users who could read a copy of it in or beside %s: close that "
+                       "as well (chmod)%s",
+                       key[i], from[i], file, i ? "" : ", or give record.batches=0");
+  return STATUS_OK;
 }

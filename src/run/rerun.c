@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "observe/options.h"
 #include "run/dist.h"
 #include "run/origin.h"
 #include "storage/journal.h"
@@ -82,24 +81,6 @@ static int remove_left(const char *record_path, const char *id, struct error *e)
                    record_path);
 }
 
-/* A stranger's file may name private data, and ask for what makes a copy of it in a file that others can read. */
-static int refuse_publishing(const struct config *c, const char *path, int is_there, struct error *e)
-{
-  const struct record_options *record = config_section(c, "record");
-  const struct train_options *train = config_section(c, "train");
-  const struct data_options *data = config_section(c, "data");
-  const char *from[] = {record->batches ? data->path : "", train->init_from};
-  static const char *const key[] = {"data.path", "train.init_from"};
-  const mode_t closed = is_there ? file_closed(path) : file_closed_if_new(path);
-  for (int i = 0; i < 2; i++)
-    if (*from[i] && file_closed(from[i]) & ~closed)
-      return error_set(e, STATUS_USAGE,
-                       "%s = %s is closed to users who could read a copy of it in or beside %s: close that "
-                       "as well (chmod)%s",
-                       key[i], from[i], path, i ? "" : ", or give record.batches=0");
-  return STATUS_OK;
-}
-
 int rerun_init(struct trainer **out, struct config **config, const char *path, const char *output,
                const char *const *changes, int count, long from, struct error *e)
 {
@@ -124,7 +105,9 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
   if (!status) status = check_cut(path, e);
   if (!status) status = config_finish(c, e);
-  if (!status) status = refuse_publishing(c, output ? output : path, !output, e);
+  if (!status)
+    status =
+      origin_refuse_copies(c, output ? file_closed_if_new(output) : file_closed(path), record_path, 1, e);
   if (!status && !dist_ranks(0)->rank) status = remove_left(record_path, id, e);
   const int begins = !status && !dist_ranks(0)->rank;
   if (!status)
@@ -142,11 +125,13 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
 
 struct comparing {
   struct run_file *first, *again;
-  double last;   /* the last step that both runs have done */
-  long done;     /* steps that the first states to have done */
-  int same_rows; /* both have recorded at the same steps, */
-  double whole; /* below this one at least: the row of the end is not there if a run went on, or was killed */
-  long end;     /* events before this step are compared; the step at which a run diverges is never done */
+  double last;    /* the last step that both runs have done */
+  long done;      /* steps that the first states to have done */
+  int same_rows;  /* both have recorded at the same steps, */
+  double resumed; /* from this one on: a resume may have changed the intervals, */
+  double
+    whole;  /* and below this one at least: the row of the end is not there if a run went on, or was killed */
+  long end; /* events before this step are compared; the step at which a run diverges is never done */
   int series;
   struct error *error;
 };
@@ -168,7 +153,7 @@ static int same_rows(const struct comparing *c, const struct run_series *x, cons
   }
   for (long i = 0, k = 0; c->same_rows && k < y->rows && y->step[k] < c->whole; k++) {
     while (i < x->rows && x->step[i] < y->step[k]) i++;
-    if (i == x->rows || x->step[i] != y->step[k])
+    if (y->step[k] >= c->resumed && (i == x->rows || x->step[i] != y->step[k]))
       return error_set(c->error, STATUS_FAIL, "%s: the row of step %g is missing from the first", x->name,
                        y->step[k]);
   }
@@ -237,16 +222,15 @@ static int is_recorded_likewise(void *again, const char *key, const char *value)
          now && strcmp(now, value);
 }
 
-/* A resume may have changed the intervals in the middle of the run. */
-static int has_same_rows(const struct run_file *first, const struct run_file *again)
+long rerun_resumed(const struct run_file *r)
 {
   struct run_event *x = NULL;
-  long n = 0;
-  int same = !run_parameters(first, is_recorded_likewise, (void *)(uintptr_t)again) &&
-             !run_events(first, &x, &n, NULL);
-  for (long i = 0; i < n; i++) same &= strcmp(x[i].kind, "resume") != 0;
+  long n = 0, last = 0;
+  if (run_events(r, &x, &n, NULL)) n = 0;
+  for (long i = 0; i < n; i++)
+    if (!strcmp(x[i].kind, "resume") && x[i].step > last) last = x[i].step;
   memory_free(x);
-  return same;
+  return last;
 }
 
 /* Names of places, such as tensors, and facts that follow from the settings. */
@@ -291,7 +275,8 @@ int rerun_compare(const char *first, const char *again, int *series, struct erro
     long last = done < now ? done : now;
     c.last = (double)last;
     c.done = done;
-    c.same_rows = has_same_rows(c.first, c.again);
+    c.same_rows = !run_parameters(c.first, is_recorded_likewise, c.again);
+    c.resumed = (double)rerun_resumed(c.first);
     c.whole = (double)last + (done == now && !strcmp(run_state(c.first), "finished"));
     c.end = last + !strcmp(run_state(done <= now ? c.first : c.again), "diverged");
     if (!strcmp(run_state(c.first), "finished") && now < done)

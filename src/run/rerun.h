@@ -18,4 +18,7 @@ int rerun_init(struct trainer **, struct config **config, const char *path, cons
    step of both, bit by bit. STATUS_FAIL names the first series and step that differ, or the missing item. *series is
    the number of series compared. */
 int rerun_compare(const char *first, const char *again, int *series, struct error *);
+/* The step of the last resume; 0: there was none. Of the rows before it, those are compared that the first run has. */
+struct run_file;
+long rerun_resumed(const struct run_file *);
 #endif

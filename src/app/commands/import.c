@@ -35,7 +35,8 @@ static const struct command_option options[] = {
   MANY(unit, "SERIES=UNIT", "A unit; losses, logits and attention entropies have nat"),
   TEXT(form, 0, "FORMAT", "guess", "The format of the files, by its name in the manual"),
   TEXT(decimal, 0, "SIGN", NULL,
-       "The decimal sign of tables, . or , (default: ., but 2,345 is refused unless commas separate the columns)"),
+       "The decimal sign of tables, . or , (default: ., but 2,345 is refused unless commas separate the "
+       "columns)"),
   TEXT(data, 0, "TEXT", NULL, "What it was trained on, for people (default: the files' names)"),
   FLAG(overwrite, 0, "Replace a run file that is there"),
   NO_OPTION,

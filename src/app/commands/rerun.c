@@ -17,6 +17,7 @@
 #include "storage/journal.h"
 #include "storage/layout.h"
 #include "storage/notes.h"
+#include "storage/run_file.h"
 
 struct options {
   struct request request;
@@ -46,6 +47,15 @@ static int take_place(const char *again, const char *path, struct lock *lock, st
   file_remove(again);
   journal_remove(journal, &ignored); /* of the first, which was not over; it does not count any more */
   return STATUS_OK;
+}
+
+static int compare(const char *first, const char *again, int *series, long *resumed, struct error *e)
+{
+  struct run_file *r = NULL;
+  if (run_open(&r, first, e)) return e->status;
+  *resumed = rerun_resumed(r);
+  run_close(r);
+  return rerun_compare(first, again, series, e);
 }
 
 static int rerun(void *request, struct error *e)
@@ -80,7 +90,7 @@ static int rerun(void *request, struct error *e)
   memory_free(text);
   if (!status)
     status = rerun_init(&t, &c, path, a->output, a->request.setting, a->request.settings, a->from, e);
-  long begins = t ? trainer_status(t).done : 0;
+  long resumed = 0, begins = t ? trainer_status(t).done : 0;
   if (!status) status = report_drive(t, 1, e);
   if (status == STATUS_DIVERGED)
     status = STATUS_OK; /* as in the first run; otherwise the comparison reports it */
@@ -89,11 +99,13 @@ static int rerun(void *request, struct error *e)
     error_set(e, status, "stopped; `maxlogit rerun %s` begins again", word);
     memory_free(word);
   } else if (!status && has_files)
-    status = rerun_compare(path, again, &series, e);
+    status = compare(path, again, &series, &resumed, e);
   if (!status && has_files)
     status = a->output ? notes_carry(path, again, again, NULL, e) : take_place(again, path, lock, e);
-  char since[64] = "";
+  char since[128] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
+  if (resumed > begins)
+    snprintf(since, sizeof since, "; before the resume at step %ld, in rows that it has", resumed);
   if (!status && !a->quiet) {
     printf("the same to the bit in %d series and all events%s\n  record     ", series, since);
     text_print_line(a->output ? a->output : path);
