@@ -333,19 +333,6 @@ mode_t file_closed(const char *path)
   return closed_by(&info) | closed_above(real);
 }
 
-mode_t file_closed_if_new(const char *path)
-{
-  char folder[4096], real[PATH_MAX + 2];
-  const char *slash = strrchr(path, '/');
-  const mode_t mask = umask(0);
-  umask(mask);
-  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-  const mode_t closed = (mask & S_IRGRP ? S_IRWXG : 0) | (mask & S_IROTH ? S_IRWXO : 0);
-  if (!realpath(folder, real)) return closed;
-  memcpy(real + strlen(real), "/", 2); /* of which the last part is nothing */
-  return closed | closed_above(real);
-}
-
 void file_keep_private(const char *path)
 {
   struct stat info;

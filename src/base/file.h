@@ -49,10 +49,8 @@ int file_remove_in(int folder, const char *name);
 const char *file_resolve(const char *path, char out[4096]);
 /* From now on this process creates files that are unreadable for users without read access to `path`. */
 void file_keep_private(const char *path);
-/* Rights of group and others (S_IRWXG, S_IRWXO) that a file, or a folder above it, does not give; of a new file, by its
-   folder and the umask. */
+/* Rights of group and others (S_IRWXG, S_IRWXO) that a file, or a folder above it, does not give. */
 mode_t file_closed(const char *path);
-mode_t file_closed_if_new(const char *path);
 /* Open a regular file for reading; /dev/stdin, /dev/fd/N and /proc/self/fd/N may be of any type. -1: the file cannot be
    opened; STATUS_USAGE: it is a folder, a pipe, a socket or a device, which may never end. Never blocks. */
 int file_open(const char *path, struct error *);

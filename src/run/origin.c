@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -105,7 +106,7 @@ int origin_owns(const char *path, const char *id, const struct checkpoint *state
 /* Of a file, or of files joined by +. */
 static mode_t closed_of(const char *files)
 {
-  mode_t closed = file_closed(files);
+  mode_t closed = *files ? file_closed(files) : 0;
   char *text = memory_text(files), *rest = text;
   for (char *one; (one = strsep(&rest, "+"));)
     if (*one) closed |= file_closed(one);
@@ -113,18 +114,27 @@ static mode_t closed_of(const char *files)
   return closed;
 }
 
-int origin_refuse_copies(const struct config *c, mode_t closed, const char *file, int starts, struct error *e)
+static const char *copied_text(const struct config *c)
 {
   const struct record_options *record = config_section(c, "record");
-  const struct train_options *train = config_section(c, "train");
   const struct data_options *data = config_section(c, "data");
-  const char *from[] = {record->batches ? data->path : "", starts ? train->init_from : ""};
-  static const char *const key[] = {"data.path", "train.init_from"};
-  for (int i = 0; i < 2; i++)
-    if (*from[i] && closed_of(from[i]) & ~closed)
-      return error_set(e, STATUS_USAGE,
-                       "%s = %s is closed to users who could read a copy of it in or beside %s: close that "
-                       "as well (chmod)%s",
-                       key[i], from[i], file, i ? "" : ", or give record.batches=0");
-  return STATUS_OK;
+  return record->batches ? data->path : "";
+}
+
+void origin_keep_private(const struct config *c, int starts)
+{
+  const struct train_options *train = config_section(c, "train");
+  const mode_t closed = closed_of(copied_text(c)) | (starts ? closed_of(train->init_from) : 0);
+  umask(umask(closed) | closed);
+}
+
+int origin_refuse_copy(const struct config *c, const char *file, struct error *e)
+{
+  const char *text = copied_text(c);
+  if (!(closed_of(text) & ~file_closed(file))) return STATUS_OK;
+  return error_set(
+    e, STATUS_USAGE,
+    "data.path = %s is closed to users who could read its copy in %s: close that as well (chmod), or give "
+    "record.batches=0",
+    text, file);
 }

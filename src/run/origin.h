@@ -1,7 +1,6 @@
 /* origin.h - the parts of a run file that a resume needs */
 #ifndef MAXLOGIT_RUN_ORIGIN_H
 #define MAXLOGIT_RUN_ORIGIN_H
-#include <sys/types.h>
 #include "config/config.h"
 #include "storage/checkpoint.h"
 
@@ -23,7 +22,9 @@ int origin_check(const char *path, const struct config *, const struct origin *,
 /* STATUS_USAGE if the checkpoint beside `path` belongs to another run than `id`, because of a copy or a move. If that
    cannot be decided, the checkpoint is accepted. */
 int origin_owns(const char *path, const char *id, const struct checkpoint *, struct error *);
-/* STATUS_USAGE if the configuration of a file, which may be a stranger's, makes a copy of a text (record.batches) or of
-   weights (train.init_from) that some users cannot read, in or beside a file that is closed to fewer (file_closed). */
-int origin_refuse_copies(const struct config *, mode_t closed, const char *file, int starts, struct error *);
+/* record.batches=1 copies a text into the run file, and train.init_from weights into checkpoints beside it (`starts`). New
+   files get no rights that these do not give, or a folder above them. */
+void origin_keep_private(const struct config *, int starts);
+/* STATUS_USAGE if an existing file, which keeps its rights, would give them to more users. */
+int origin_refuse_copy(const struct config *, const char *file, struct error *);
 #endif

@@ -105,9 +105,8 @@ int rerun_init(struct trainer **out, struct config **config, const char *path, c
   if (!status && output) status = config_set(c, "record.path", output, "rerun", e);
   if (!status) status = check_cut(path, e);
   if (!status) status = config_finish(c, e);
-  if (!status)
-    status =
-      origin_refuse_copies(c, output ? file_closed_if_new(output) : file_closed(path), record_path, 1, e);
+  if (!status && !output) status = origin_refuse_copy(c, path, e);
+  if (!status) origin_keep_private(c, 1);
   if (!status && !dist_ranks(0)->rank) status = remove_left(record_path, id, e);
   const int begins = !status && !dist_ranks(0)->rank;
   if (!status)

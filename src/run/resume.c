@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "numerics/blas.h"
@@ -118,7 +117,7 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   int status = origin_check(path, c, &origin, e);
   if (!status && origin.additions.status) status = error_set(e, STATUS_USAGE, "%s", origin.additions.text);
   if (!status) status = trainer_change_config(c, changes, count, &t->ranks.context, e);
-  if (!status) status = origin_refuse_copies(c, file_closed(path), path, 0, e);
+  if (!status) status = origin_refuse_copy(c, path, e);
   if (!status) status = read_state(path, &origin, &state, e);
   t->record.is_for_end = has_end && state.step == origin.last_step;
   if (!status) status = origin_owns(path, origin.id, &state, e);

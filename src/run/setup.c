@@ -420,8 +420,10 @@ static int init(struct trainer **out, struct device *device, struct config *c, c
       t->record.recorder = recorder_null(&f);
     else if (flags & TRAINER_IN_MEMORY)
       t->record.recorder = recorder_memory(&f);
-    else
+    else {
+      origin_keep_private(c, 0);
       status = create_record(t, &f, e);
+    }
   }
   int stops = 0;
   if (t->ranks.comm && t->ranks.comm->ranks > 1)
