@@ -95,16 +95,15 @@ class Recording(InFolder):
             np.testing.assert_array_equal(data[3], logits_at(3))
             self.assertEqual(file["parameters"].attrs["train.seed"], 1)
 
-    def test_an_unfinished_recording_is_of_the_same_training(self):
+    def test_an_unfinished_recording_goes_on_with_warnings(self):
         recorder = maxlogit.Recorder(self.path, {"train.lr": 1, "out": "runs/monday"})
         for step in range(3):
             recorder.log(step, loss=1.0)
         recorder.close("stopped")
-        with self.assertRaisesRegex(maxlogit.UsageError, "unfinished recording with train.lr=1, not 2: mode='replace'"):
-            maxlogit.Recorder(self.path, {"train.lr": 2})
+        with self.assertWarnsRegex(UserWarning, "unfinished recording with train.lr=1, now 2, goes on"):
+            maxlogit.Recorder(self.path, {"train.lr": 2}).close("stopped")
         self.assertEqual(maxlogit.open(self.path)["loss"].values.size, 3)
-        self.assertEqual(maxlogit.open(self.path).config["train.lr"], "1")
-        with maxlogit.Recorder(self.path, {"train.lr": 1, "out": "runs/tuesday"}) as recorder:
+        with maxlogit.Recorder(self.path, {"train.lr": 2, "out": "runs/tuesday"}) as recorder:
             with self.assertWarnsRegex(UserWarning, "rows of steps 0 to 2 are replaced"):
                 recorder.log(0, loss=1.0)
 

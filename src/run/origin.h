@@ -22,8 +22,8 @@ int origin_check(const char *path, const struct config *, const struct origin *,
 /* STATUS_USAGE if the checkpoint beside `path` belongs to another run than `id`, because of a copy or a move. If that
    cannot be decided, the checkpoint is accepted. */
 int origin_owns(const char *path, const char *id, const struct checkpoint *, struct error *);
-/* record.batches=1 copies a text into the run file, and train.init_from weights into checkpoints beside it (`starts`). New
-   files get no rights that these do not give, or a folder above them. */
+/* record.batches=1 copies a text into the run file, and train.init_from weights into checkpoints beside it (`starts`).
+   New files get no rights that these do not give, or a folder above them. */
 void origin_keep_private(const struct config *, int starts);
 /* STATUS_USAGE if an existing file, which keeps its rights, would give them to more users. */
 int origin_refuse_copy(const struct config *, const char *file, struct error *);

@@ -43,6 +43,14 @@ def as_mapping(config: Any) -> Mapping[str, Any]:
     raise TypeError(f"config: a mapping, a dataclass or a Namespace is wanted, got {type(config).__name__}")
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def flat(config: Any, prefix: str = "") -> dict[str, str]:
     """Nested mappings (and dataclasses, Namespaces) as keys with dots; True and False as 1 and 0, lists joined by +."""
     out: dict[str, str] = {}
@@ -182,16 +190,20 @@ class Recorder:
         self._open(mode)
 
     def _refuse_another(self, run: Run) -> None:
-        """A file that was found, and not asked for, goes on if it is unfinished and of the same training."""
-        what = "finished" if run.state == "finished" else ""
+        """A file that was found, and not asked for, goes on if it is unfinished. Texts may differ in each process."""
+        if run.state == "finished":
+            raise library.UsageError(
+                f"{self.path} is finished: mode='replace' writes a new one in its place, mode='resume' goes on"
+            )
         for key, value in self._settings.items():
             before = run.config.get(key, value)
-            if not what and before != value and "/" not in before + value:  # folders may have a date in their name
-                what = f"an unfinished recording with {key}={before}, not {value}"
-        if what:
-            raise library.UsageError(
-                f"{self.path} is {what}: mode='replace' writes a new one in its place, mode='resume' goes on"
-            )
+            if before != value and _is_number(before) and _is_number(value):
+                warnings.warn(
+                    f"{self.path}: an unfinished recording with {key}={before}, now {value}, goes on; mode='replace' writes "
+                    "a new one in its place",
+                    stacklevel=3,
+                )
+                break
 
     def _open(self, mode: str) -> None:
         settings = [library.Setting(library.text(key), library.text(value)) for key, value in self._settings.items()]

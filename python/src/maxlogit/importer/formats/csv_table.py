@@ -181,8 +181,8 @@ def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) 
     if len(cells) != len(header.names):
         raise log.error(f"{len(cells)} columns where the first line names {len(header.names)}", line)
     if not decimal and header.separator != ",":
-        for name, cell in zip(header.names, cells):
-            if "," in cell and _COMMA.fullmatch(cell):
+        for i, (name, cell) in enumerate(zip(header.names, cells)):
+            if "," in cell and (layout.columns[i] or i in (header.step, layout.value)) and _COMMA.fullmatch(cell):
                 hint = "--decimal=, reads it as a decimal comma, --decimal=. as a thousands separator"
                 raise log.error(f"{name:.60}: the comma of '{cell:.40}' is ambiguous; {hint}", line)
     step = whole(cells[header.step])
