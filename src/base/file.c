@@ -614,7 +614,7 @@ int file_may_be_ours(const char *path, const char *begin)
   const size_t most = strlen(begin) < sizeof text ? strlen(begin) : sizeof text;
   const ssize_t length = fd < 0 ? 0 : read(fd, text, most);
   if (fd >= 0) close(fd);
-  return length <= 0 || !memcmp(text, begin, (size_t)length);
+  return length <= 0 || !*text || !memcmp(text, begin, (size_t)length);
 }
 
 /* A sparse file may state any size. A reader keeps the bytes and at least as much beside them, and the machine ends a
