@@ -371,28 +371,40 @@ int run_check_head(const struct run_file *file, struct error *e)
   return e->status;
 }
 
-static int find_addition(void *out, const char *path, h5_id id)
+struct additions {
+  struct h5 *h;
+  char first[256];
+};
+
+/* Series have labels, and their axes are scales or names of places. */
+static int find_addition(void *context, const char *path, h5_id id)
 {
-  static const char *const own[] = {"/batches/",    "/code/",   "/events", "/notes",
-                                    "/parameters/", "/series/", "/timing/"};
-  (void)id;
-  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-    if (!strncmp(path, own[i], strlen(own[i]))) return 0;
-  text_fill(out, 256, path);
-  return 1;
+  static const char *const own[] = {"/events", "/notes", "/parameters/config", "/parameters/table"};
+  static const char *const tables[] = {"/series/", "/timing/", "/batches/"};
+  struct additions *x = context;
+  char text[64] = "";
+  int known = 0;
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) known |= !strcmp(path, own[i]);
+  for (size_t i = 0; i < sizeof tables / sizeof *tables && !known; i++)
+    known = !strncmp(path, tables[i], strlen(tables[i])) &&
+            (h5_get_label(x->h, id, 0, text, sizeof text) || text_ends_with(path, "_name") ||
+             (h5_get_text(x->h, id, "CLASS", text, sizeof text) && !strcmp(text, "DIMENSION_SCALE")));
+  if (!known) text_fill(x->first, sizeof x->first, path);
+  return !known;
 }
 
 int run_check_additions(const struct run_file *file, struct error *e)
 {
   struct run_file *r = (struct run_file *)(uintptr_t)file; /* only fills a cache, so const for callers */
-  char found[256] = "";
+  struct additions found = {0};
   if (load(r, e)) return e->status;
-  h5_walk(r->h, "/", find_addition, found);
-  if (!*found) return STATUS_OK;
+  found.h = r->h;
+  h5_walk(r->h, "/", find_addition, &found);
+  if (!*found.first) return STATUS_OK;
   return error_set(e, STATUS_USAGE,
                    "%s has %s, which maxlogit did not write: the file is written anew and would lose it, so "
                    "move it to another",
-                   r->path, found);
+                   r->path, found.first);
 }
 
 int run_settings(const struct run_file *file, each_setting *each, void *context)

@@ -77,14 +77,16 @@ cmp -s "$dir/texts.h5" "$dir/texts.kept" || fail "a run was changed although its
 rm "$dir/texts.journal" "$dir/texts.kept" "$name"
 # numbers that a user has added stay: no file is written anew without them
 if "$PYTHON" -c 'import h5py' 2> /dev/null; then
-  cp "$dir/texts.h5" "$dir/mine.h5"
-  "$PYTHON" -c 'import h5py, sys; h5py.File(sys.argv[1], "r+", libver=("v110", "v110"))["mine/analysis"] = [1.0, 2.0]' "$dir/mine.h5"
-  "$program" note --accept-edit "$dir/mine.h5" "my analysis" > /dev/null || fail "an edit"
-  for command in "rerun -q" "resume -q"; do
-    more=; test "$command" = "rerun -q" || more=train.steps=9
-    # shellcheck disable=SC2086 # words
-    "$program" $command "$dir/mine.h5" $more 2> "$dir/err"; test $? -eq 2 || fail "$command loses what was added"
-    grep -q '/mine/analysis, which maxlogit did not write' "$dir/err" || fail "$command: $(cat "$dir/err")"
+  for place in mine/analysis series/mine parameters/mine; do
+    cp "$dir/texts.h5" "$dir/mine.h5"
+    "$PYTHON" -c 'import h5py, sys; h5py.File(sys.argv[1], "r+", libver=("v110", "v110"))[sys.argv[2]] = [1.0, 2.0]' "$dir/mine.h5" $place
+    "$program" note --accept-edit "$dir/mine.h5" "my analysis" > /dev/null || fail "an edit"
+    for command in "rerun -q" "resume -q"; do
+      more=; test "$command" = "rerun -q" || more=train.steps=9
+      # shellcheck disable=SC2086 # words
+      "$program" $command "$dir/mine.h5" $more 2> "$dir/err"; test $? -eq 2 || fail "$command loses what was added"
+      grep -q "/$place, which maxlogit did not write" "$dir/err" || fail "$command: $(cat "$dir/err")"
+    done
   done
   "$program" rerun -q "$dir/mine.h5" -o "$dir/added.h5" || fail "a rerun of what has additions into another file"
   rm -rf "$dir"/mine.* "$dir"/added.*
