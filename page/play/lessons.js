@@ -9,7 +9,7 @@ const lessons = [
       "The largest score before the softmax is the max logit.",
       "Queries and keys are made by two matrices, W_q and W_k, and each update adds to both, so their product grows faster than either.",
       "On 480 heads of 60 runs the max logit followed the largest singular value of that product, times the gain of the norm before attention (R² 0.95, experiment 16).",
-      "Nothing in the loss stops the growth: once the softmax has picked one token, larger scores change it no more."],
+      "Nothing in the loss stops the growth: once the softmax has picked one token the gradient fades, but an update of Muon keeps its size."],
     question: "Move the learning rate: at which rates does no head pass 100 within 600 steps?",
     answer: "At 0.015 and below. The growth is a matter of the rate: at 0.03 a head passes 100 at step 430, at 0.01 the largest score is 43, at 0.003 it is 7. In experiment 20, on a copy task, the max logits of Muon grew in proportion to the step, those of Adam to its square root."},
   {title: "Adam and Muon", key: "train.lr", view: ["logits", "loss"],

@@ -76,7 +76,7 @@ def fill(text, number):
         for k, v in head:
             if k == b"id": v = b"aaaabbbb%04x" % number
             if k in (b"state", b"date", b"data", b"data_text") or (k.startswith(b"parameters/") and k[11:] in words): v = text
-            out.append((k, v))
+            if k != b"parameters/arm": out.append((k, v))
         return out + [(b"series/" + name, b"60"), (b"parameters/arm", text), (b"parameters/" + text[:60], text)]
     return change
 

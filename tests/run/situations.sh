@@ -158,10 +158,10 @@ left c finished 10 'checkpoint:0 checkpoint:3 checkpoint:6 resume:8 checkpoint:9
 
 # once more
 go 0 rerun a.h5
-test "$(cat out)" = 'the same to the bit in 7 series and all events
+test "$(cat out)" = 'the same to the bit in 7 series and all events; before step 7, where it was resumed, in rows that it has
   record     a.h5' || fail "rerun: $(cat out)"
 left a finished 10 checkpoint:10 '7 10'
-go 0 rerun c.h5 --from 7 -o cc.h5; test "$(cat out)" = 'the same to the bit in 7 series and all events, from step 6 on
+go 0 rerun c.h5 --from 7 -o cc.h5; test "$(cat out)" = 'the same to the bit in 7 series and all events, from step 6 on; before step 8, where it was resumed, in rows that it has
   record     cc.h5' || fail "rerun in part: $(cat out)"
 left cc finished 10 'checkpoint:0 checkpoint:3 rerun:6 checkpoint:9 checkpoint:10' '9 10'
 go 2 rerun a.h5 --from 3; says 'rerun from nowhere' 'maxlogit: a.h5 has no checkpoint up to step 3'

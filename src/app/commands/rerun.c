@@ -105,7 +105,8 @@ static int rerun(void *request, struct error *e)
   char since[128] = "";
   if (a->from >= 0) snprintf(since, sizeof since, ", from step %ld on", begins);
   if (resumed > begins)
-    snprintf(since, sizeof since, "; before the resume at step %ld, in rows that it has", resumed);
+    snprintf(since + strlen(since), sizeof since - strlen(since),
+             "; before step %ld, where it was resumed, in rows that it has", resumed);
   if (!status && !a->quiet) {
     printf("the same to the bit in %d series and all events%s\n  record     ", series, since);
     text_print_line(a->output ? a->output : path);
