@@ -112,6 +112,7 @@ int recorder_snapshot(struct recorder *r, const char *state, long last_step, dou
   return (void)r, (void)state, (void)last_step, (void)wall, (void) final, (void)e, STATUS_OK;
 }
 int trainer_save(struct trainer *t, struct error *e) { return (void)t, (void)e, STATUS_OK; }
+void origin_keep_private(const struct config *c, int starts) { (void)c, (void)starts; }
 
 int start_from(struct model *m, const char *from, long seed, const uint64_t *expected, uint64_t *content,
                struct error *e)
