@@ -74,9 +74,23 @@ def part(field: int, data: bytes) -> bytes:
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
+table = list(range(256))
+for _ in range(8):
+    table = [n >> 1 ^ (0x82F63B78 if n & 1 else 0) for n in table]
+
+
+def masked_crc32c(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
 def event(value: bytes, step: bytes = b"\x10\x01") -> bytes:
     data = step + part(5, part(1, value))
-    return struct.pack("<QI", len(data), 0) + data + bytes(4)
+    size = struct.pack("<Q", len(data))
+    return size + masked_crc32c(size) + data + masked_crc32c(data)
 
 
 scalar = part(1, b"loss") + b"\x15" + struct.pack("<f", 1)
