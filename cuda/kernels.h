@@ -45,7 +45,7 @@ enum { SHARED_GIVEN = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* --- views: pointers that know the run ------------------------------------------------------------------- */
 
-/* i / n of what is not negative; a division of 64 bits takes ten times as many instructions. */
+/* i / n, neither negative; a division of 64 bits takes ten times as many instructions. */
 static __device__ inline long quotient(long i, long n)
 {
   return (i | n) >> 32 ? i / n : (long)((unsigned)i / (unsigned)n);

@@ -33,7 +33,7 @@ template <int SIZE, int DEPTH, int THREADS, int PER, bool WIDE, int TURNED> stru
     PAIRS = DEPTH / 8,                /* of fours of a row: a warp has one pair of 16 rows */
     DOWN = THREADS / 32 / PAIRS * 16, /* rows between two fours of a thread; */
     DOWN_TURNED = THREADS / 16 * 4,   /* those of a turned x that becomes words; */
-    ALONG = THREADS / (SIZE / 4),     /* and what lies between along k, of one that becomes numbers */
+    ALONG = THREADS / (SIZE / 4),     /* and the distance along k, of one that becomes numbers */
     EACH = PER ? PER : 1
   };
   const float *from; /* the first four of the next tile */

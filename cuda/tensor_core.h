@@ -24,7 +24,7 @@ template <int PER> static __device__ inline unsigned word_of(float first, float 
 #endif
 }
 
-/* Four matrices of 8 rows of 4 words: a lane says where row lane % 8 of matrix lane / 8 lies, at 16 bytes; x[i] is word
+/* Four matrices of 8 rows of 4 words: a lane gives the place of row lane % 8 of matrix lane / 8, at 16 bytes; x[i] is word
    lane % 4 of row lane / 4 of matrix i: ldmatrix of the PTX ISA. */
 static __device__ inline void load_words(unsigned x[4], const unsigned *row)
 {

@@ -300,9 +300,11 @@ const char *file_resolve(const char *path, char out[4096])
   return access(found, F_OK) ? path : found; /* the link text in /proc is not a path */
 }
 
+/* To pass through a folder is to read its files. */
 static mode_t closed_by(const struct stat *info)
 {
-  return (info->st_mode & S_IRGRP ? 0 : S_IRWXG) | (info->st_mode & S_IROTH ? 0 : S_IRWXO);
+  const mode_t open = S_ISDIR(info->st_mode) ? (info->st_mode & (S_IXGRP | S_IXOTH)) << 2 : info->st_mode;
+  return (open & S_IRGRP ? 0 : S_IRWXG) | (open & S_IROTH ? 0 : S_IRWXO);
 }
 
 static void keep_private(const struct stat *info)
@@ -311,15 +313,13 @@ static void keep_private(const struct stat *info)
   umask(umask(closed) | closed);
 }
 
-/* By folders, of which a user needs the right to pass. */
 static mode_t closed_above(char *real)
 {
   mode_t closed = 0;
   struct stat info;
   for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
     *slash = 0;
-    if (!stat(real, &info))
-      closed |= (info.st_mode & S_IXGRP ? 0 : S_IRWXG) | (info.st_mode & S_IXOTH ? 0 : S_IRWXO);
+    if (!stat(real, &info)) closed |= closed_by(&info);
   }
   return closed;
 }
@@ -329,16 +329,13 @@ mode_t file_closed(const char *path)
   char real[PATH_MAX];
   struct stat info;
   if (!realpath(path, real) || stat(real, &info)) return 0;
-  if (S_ISDIR(info.st_mode)) info.st_mode = (info.st_mode & 011) << 2; /* to pass is to read what is in it */
   return closed_by(&info) | closed_above(real);
 }
 
 void file_keep_private(const char *path)
 {
   struct stat info;
-  if (stat(path, &info)) return;
-  if (S_ISDIR(info.st_mode)) info.st_mode = (info.st_mode & 011) << 2; /* to pass is to read what is in it */
-  keep_private(&info);
+  if (!stat(path, &info)) keep_private(&info);
 }
 
 /* --- whole files --------------------------------------------------------------------------------------- */

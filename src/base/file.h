@@ -56,8 +56,8 @@ mode_t file_closed(const char *path);
 int file_open(const char *path, struct error *);
 /* The same for a file with a predictable name: never follows a symbolic link. */
 int file_open_plain(const char *path, struct error *);
-/* 0 if a file is there that begins otherwise, so that it is not ours to write or remove. An empty one is
-   nobody's, and so are zeros, which a power failure leaves. */
+/* 0 if a file is there that begins otherwise, so that it is not ours to write or remove. An empty one
+   has no owner, nor have zeros, which a power failure leaves. */
 int file_may_be_ours(const char *path, const char *begin);
 /* NUL added. A file of more than a third of the memory is refused. */
 int file_read(const char *path, char **text, size_t *length, struct error *);

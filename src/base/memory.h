@@ -33,7 +33,7 @@ int memory_bytes(const int64_t *dims, int rank, size_t element, size_t most, siz
 /* Bytes held now, and the most that this process can have (base/limits.h). */
 size_t memory_held(void);
 double memory_there_is(void);
-/* A child with a limit of its own (base/apart.h) calls the first before it has that; the second is what there was. */
+/* A child with a limit of its own (base/apart.h) remembers the memory before it has that limit. */
 void memory_remember(void);
 double memory_there_was(void);
 

@@ -106,7 +106,7 @@ int origin_owns(const char *path, const char *id, const struct checkpoint *state
 /* Of a file, or of files joined by +. */
 static mode_t closed_of(const char *files)
 {
-  mode_t closed = *files ? file_closed(files) : 0;
+  mode_t closed = file_closed(files);
   char *text = memory_text(files), *rest = text;
   for (char *one; (one = strsep(&rest, "+"));)
     if (*one) closed |= file_closed(one);

@@ -127,10 +127,9 @@ struct comparing {
   double last;    /* the last step that both runs have done */
   long done;      /* steps that the first states to have done */
   int same_rows;  /* both have recorded at the same steps, */
-  double resumed; /* from this one on: a resume may have changed the intervals, */
-  double
-    whole;  /* and below this one at least: the row of the end is not there if a run went on, or was killed */
-  long end; /* events before this step are compared; the step at which a run diverges is never done */
+  double resumed; /* from this one on: a resume may have changed the intervals; */
+  double whole;   /* below this one: the row of the end may lack where a run went on or was killed */
+  long end;       /* events before this step are compared; the step at which a run diverges is never done */
   int series;
   struct error *error;
 };
@@ -214,7 +213,7 @@ static int compare_events(const struct comparing *c)
   return status;
 }
 
-static int is_recorded_likewise(void *again, const char *key, const char *value)
+static int is_recorded_otherwise(void *again, const char *key, const char *value)
 {
   const char *now = run_parameter(again, key);
   return !strncmp(key, "record.", 7) && strcmp(key, "record.path") && strcmp(key, "record.overwrite") &&
@@ -274,7 +273,7 @@ int rerun_compare(const char *first, const char *again, int *series, struct erro
     long last = done < now ? done : now;
     c.last = (double)last;
     c.done = done;
-    c.same_rows = !run_parameters(c.first, is_recorded_likewise, c.again);
+    c.same_rows = !run_parameters(c.first, is_recorded_otherwise, c.again);
     c.resumed = (double)rerun_resumed(c.first);
     c.whole = (double)last + (done == now && !strcmp(run_state(c.first), "finished"));
     c.end = last + !strcmp(run_state(done <= now ? c.first : c.again), "diverged");

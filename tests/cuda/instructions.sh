@@ -10,7 +10,7 @@ dump=$(command -v cuobjdump || ls "${CUDA_DIR:-/usr/local/cuda}/bin/cuobjdump" \
   head -n 1)
 [ -x "$dump" ] || { echo 'skipped: no cuobjdump'; exit 77; }
 PATH=$(dirname "$dump"):$PATH "$dump" -sass $object | awk '
-  # instructions of the loop from line `first` to the end, and what they are
+  # counts instructions of the loop from line `first` to the end, by kind
   function loop(first,   i, multiplies, wide, cores, all) {
     for (i = first; i <= count; i++) {
       multiplies += name[i] ~ /FFMA/

@@ -1239,7 +1239,7 @@ static void setup(void)
 
 static void teardown(void) { folder_leave(folder); }
 
-/* `show` takes facts and parameters from the head; what computes takes them from the rest. */
+/* `show` takes facts and parameters from the head; commands that compute take them from the rest. */
 START_TEST(a_run_is_computed_from_what_is_shown)
 {
   struct error e = {0};

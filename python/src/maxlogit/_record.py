@@ -181,7 +181,7 @@ class Recorder:
         self._settings = flat(config if config is not None else {})
         self._found = mode == "auto" and os.path.exists(self._place)
         if self._found:
-            self._refuse_another(open_run(self._place))
+            self._check_found(open_run(self._place))
         if mode == "auto":
             mode = "resume" if self._found else "new"
         self._data = data
@@ -189,7 +189,7 @@ class Recorder:
         self._goes_on = mode == "resume" and os.path.exists(self._place)
         self._open(mode)
 
-    def _refuse_another(self, run: Run) -> None:
+    def _check_found(self, run: Run) -> None:
         """A file that was found, and not asked for, goes on if it is unfinished. Texts may differ in each process."""
         if run.state == "finished":
             raise library.UsageError(
