@@ -15,6 +15,9 @@ awk '
   /(TODO|FIXME)/ { complain("an unfinished note") }
   END { print files " files"; exit bad || files < 20 }
 ' $(find src tests notebooks-c -name '*.[ch]' ! -name build.h 2>/dev/null) || exit 1
+# a test that begins as a program is one: without the right to run it fails wherever it is called by its name
+unable=$(find tests -type f -name '*.sh' ! -perm -100 -exec awk 'FNR == 1 && /^#!/ { print FILENAME }' {} +)
+test -z "$unable" || { echo "scripts without the right to be run: $unable"; exit 1; }
 # an include guard is the file's path: two headers of one name must not hide each other
 for f in $(find src tests cuda notebooks-c -name '*.h' ! -name build.h); do
   guard=MAXLOGIT_$(echo "$f" | sed 's,^src/,,; s,^library/,,; s,^maxlogit/,,' | tr 'a-z./-' 'A-Z___')
