@@ -95,6 +95,26 @@ class Recording(InFolder):
             np.testing.assert_array_equal(data[3], logits_at(3))
             self.assertEqual(file["parameters"].attrs["train.seed"], 1)
 
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "no maxlogit program here")
+    def test_an_edited_recording_is_accepted(self):
+        self.record(3)
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("no h5py here")
+        with h5py.File(self.path, "r+") as file:
+            file["series/loss"][1] = 7.5
+        accept = [os.environ["MAXLOGIT_PROGRAM"], "note", "--accept-edit", self.path]
+        subprocess.run(accept, check=True, capture_output=True)
+        self.assertEqual(maxlogit.open(self.path)["loss"].values[1], 7.5)
+
+    @unittest.skipUnless("MAXLOGIT_PROGRAM" in os.environ, "no maxlogit program here")
+    def test_a_page_says_what_it_has_no_room_for(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(0, wide=np.arange(65537.0))
+        report = [os.environ["MAXLOGIT_PROGRAM"], "report", "-o", self.folder / "page", self.path]
+        self.assertIn("no map of heads of wide", subprocess.run(report, check=True, capture_output=True, text=True).stderr)
+
     def test_an_unfinished_recording_goes_on_with_warnings(self):
         recorder = maxlogit.Recorder(self.path, {"train.lr": 1, "out": "runs/monday"})
         for step in range(3):

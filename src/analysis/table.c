@@ -333,7 +333,7 @@ const char *table_number(double value, char out[32])
 {
   if (isnan(value))
     snprintf(out, 32, "NaN");
-  else if (value == rint(value) && fabs(value) < 1e9)
+  else if (value == rint(value) && fabs(value) <= 0x1p53)
     snprintf(out, 32, "%.0f", value);
   else if ((double)(float)value != value || isinf(value))
     text_number(value, out);

@@ -36,6 +36,7 @@ struct page_series {
   char **part; /* [series * PARTS]: their files as sent; NULL: not yet */
   int parts;
   size_t head_bytes; /* of all PART_HEADS */
+  int lacks_heads;   /* a map of heads is too large */
   char *events;
   double loss, val, start; /* start: seconds since 1970 */
   struct place peak, last;
@@ -51,7 +52,7 @@ struct runs_page {
   struct page_series *seen; /* [set.runs] in the set's order */
   int runs;
   struct about *series; /* those that are gone stay, so that numbers do */
-  int names;
+  int names, lacks_series;
 };
 
 struct runs_page *runs_page_new(const struct selection *selection, enum runs_page_kind kind)
@@ -325,8 +326,11 @@ static const char *part_of(const struct runs_page *p, struct page_series *s, con
                            int series, enum part part)
 {
   char **text = slot_of(p, s, series, part);
-  if (*text || (part == PART_HEADS && s->head_bytes > HEAD_BYTES)) return *text;
-  *text = make_part(p, s, run, series, part, NULL);
+  if (*text) return *text;
+  if (part != PART_HEADS || s->head_bytes <= HEAD_BYTES) *text = make_part(p, s, run, series, part, NULL);
+  if (!*text && part == PART_HEADS && run_rows(run->file, p->series[series].name) && !s->lacks_heads++)
+    warning("%s: no map of heads of %s on the page: it has too many values; maxlogit export has them",
+            run->path, p->series[series].name);
   if (part == PART_HEADS && *text) s->head_bytes += strlen(*text);
   return *text;
 }
@@ -383,9 +387,14 @@ static void summarise(const struct runs_page *p, struct page_series *s, const st
 static void add_series(struct runs_page *p, const struct run *run, const char *name)
 {
   struct run_series s;
-  if (p->names == SERIES_MOST) return;
   for (int i = 0; i < p->names; i++)
     if (!strcmp(p->series[i].name, name)) return;
+  if (p->names == SERIES_MOST) {
+    if (!p->lacks_series++)
+      warning("%s: a page has %d series: without %s and others; maxlogit export has them", run->path,
+              SERIES_MOST, name);
+    return;
+  }
   if (run_describe(run->file, name, &s, NULL)) return;
   p->series = memory_grow(p->series, (size_t)p->names, (size_t)p->names + 1, sizeof *p->series);
   struct about *a = &p->series[p->names++];

@@ -44,11 +44,14 @@ static enum fault fault_now(enum call call)
   return !strcmp(kind, "short") ? FAULT_SHORT : FAULT_ERROR;
 }
 
+/* Rights that new files of this process do not give: where a folder has a default ACL, no umask counts (acl(5)). */
+static mode_t closed_to;
+
 static int call_open(int folder, const char *name, int flags, mode_t mode)
 {
   if (flags & O_CREAT && fault_now(CALL_OPEN)) return -1;
   int fd;
-  do fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW, mode);
+  do fd = openat(folder, name, flags | O_CLOEXEC | O_NOFOLLOW, mode & ~closed_to);
   while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -152,7 +155,7 @@ static int step_into(int folder, const char *name, int how, int is_last, char ta
   int fd = openat(folder, name, flags);
   *target = 0;
   if (fd < 0 && errno == ENOENT && how & FOLDER_MAKE) {
-    if (mkdirat(folder, name, 0777) ? errno != EEXIST : sync_folder(folder)) return -1;
+    if (mkdirat(folder, name, 0777 & ~closed_to) ? errno != EEXIST : sync_folder(folder)) return -1;
     fd = openat(folder, name, flags);
   }
   if (fd >= 0 || (errno != EACCES && errno != ENOTDIR && errno != ELOOP)) return fd;
@@ -300,42 +303,52 @@ const char *file_resolve(const char *path, char out[4096])
   return access(found, F_OK) ? path : found; /* the link text in /proc is not a path */
 }
 
-/* To pass through a folder is to read its files. */
-static mode_t closed_by(const struct stat *info)
+/* For users of `group`. To pass through a folder is to read its files. */
+static mode_t closed_by(const struct stat *info, gid_t group)
 {
   const mode_t open = S_ISDIR(info->st_mode) ? (info->st_mode & (S_IXGRP | S_IXOTH)) << 2 : info->st_mode;
-  return (open & S_IRGRP ? 0 : S_IRWXG) | (open & S_IROTH ? 0 : S_IRWXO);
+  const int to_group = open & S_IRGRP && (info->st_gid == group || open & S_IROTH);
+  return (to_group ? 0 : S_IRWXG) | (open & S_IROTH ? 0 : S_IRWXO);
 }
 
-static void keep_private(const struct stat *info)
+void file_close_to(mode_t closed)
 {
-  const mode_t closed = closed_by(info);
+  closed_to |= closed;
   umask(umask(closed) | closed);
 }
 
-static mode_t closed_above(char *real)
-{
-  mode_t closed = 0;
-  struct stat info;
-  for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
-    *slash = 0;
-    if (!stat(real, &info)) closed |= closed_by(&info);
-  }
-  return closed;
-}
-
-mode_t file_closed(const char *path)
+mode_t file_closed(const char *path, gid_t group)
 {
   char real[PATH_MAX];
   struct stat info;
   if (!realpath(path, real) || stat(real, &info)) return 0;
-  return closed_by(&info) | closed_above(real);
+  mode_t closed = closed_by(&info, group);
+  for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
+    *slash = 0;
+    if (!stat(real, &info)) closed |= closed_by(&info, group);
+  }
+  return closed;
+}
+
+gid_t file_group(const char *path)
+{
+  char above[PATH_MAX];
+  struct stat info;
+  if (!stat(path, &info)) return info.st_gid;
+  snprintf(above, sizeof above, "./%s", path);
+  char *begin = *path == '/' ? above + 2 : above;
+  for (char *slash; (slash = strrchr(begin, '/'));) {
+    slash[slash == begin] = 0;
+    if (!stat(begin, &info)) return info.st_mode & S_ISGID ? info.st_gid : getegid();
+    if (slash == begin) break;
+  }
+  return getegid();
 }
 
 void file_keep_private(const char *path)
 {
   struct stat info;
-  if (!stat(path, &info)) keep_private(&info);
+  if (!stat(path, &info)) file_close_to(closed_by(&info, info.st_gid));
 }
 
 /* --- whole files --------------------------------------------------------------------------------------- */
@@ -735,16 +748,33 @@ struct append {
   char *path;
 };
 
-/* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
-   one name, owned by this user or the folder's owner (some file systems give all files one owner). -1, with an error,
-   otherwise. */
-static int open_own(const char *path, int flags, mode_t mode, const char *what, struct stat *info,
-                    struct error *e)
+/* Some file systems give all files one owner: also a new one? */
+static int gives_owner(int folder, const char *name, uid_t owner)
 {
-  struct stat folder_info;
-  int folder = folder_of(path, what, e), known = folder >= 0 && !fstat(folder, &folder_info);
+  char temporary[NAME_ROOM];
+  struct stat info;
+  int fd = open_temporary(temporary, folder, name, 0600);
+  if (fd < 0) return 0;
+  const int gives = !fstat(fd, &info) && info.st_uid == owner;
+  unlinkat(folder, temporary, 0);
+  close(fd);
+  return gives;
+}
+
+/* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
+   one name, of this user or of *reader, to whom it tells nothing new; NULL: the owner of the folder. -1, with an error,
+   otherwise. */
+static int open_own(const char *path, int flags, mode_t mode, const uid_t *reader, const char *what,
+                    struct stat *info, struct error *e)
+{
+  struct stat above;
+  int folder = folder_of(path, what, e);
   if (folder < 0) return -1;
+  if (!reader) reader = fstat(folder, &above) ? &(uid_t){geteuid()} : &above.st_uid;
   int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, mode), reason = errno;
+  const int own = fd >= 0 && !fstat(fd, info) &&
+                  (info->st_uid == geteuid() || info->st_uid == *reader ||
+                   gives_owner(folder, name_in(path), info->st_uid));
   close(folder);
   errno = reason;
   if (fd < 0 && errno == ELOOP)
@@ -753,10 +783,7 @@ static int open_own(const char *path, int flags, mode_t mode, const char *what, 
   else if (fd < 0 || fstat(fd, info))
     fail(e, what, path);
   else {
-    int own = info->st_uid == geteuid();
-    if (S_ISREG(info->st_mode) && info->st_nlink <= 1 &&
-        (own || (known && info->st_uid == folder_info.st_uid)))
-      return fd;
+    if (own && S_ISREG(info->st_mode) && info->st_nlink <= 1) return fd;
     error_set(e, STATUS_FAIL, "cannot %s %s: it is %s; remove it", what, path,
               !S_ISREG(info->st_mode) ? "not a regular file"
               : info->st_nlink > 1    ? "a file with more than one hard link"
@@ -766,11 +793,15 @@ static int open_own(const char *path, int flags, mode_t mode, const char *what, 
   return -1;
 }
 
-struct append *append_open(const char *path, mode_t mode, struct error *e)
+struct append *append_open(const char *path, const struct lock *held, struct error *e)
 {
+  const struct stat *beside = held && held->guarded && held->guarded->st_nlink ? held->guarded : NULL;
+  const mode_t closed = beside ? closed_by(beside, beside->st_gid) : 0;
+  const uid_t reader = beside ? beside->st_uid : geteuid();
   struct stat now;
-  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, mode, "write", &now, e);
+  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, 0666 & ~closed, &reader, "write", &now, e);
   if (fd < 0) return NULL;
+  if (now.st_mode & closed) fchmod(fd, now.st_mode & 07777 & ~closed); /* one that was there */
   struct append *a = memory_new(1, sizeof *a);
   *a = (struct append){.fd = fd, .length = (size_t)now.st_size, .path = memory_text(path)};
   return a;
@@ -833,7 +864,7 @@ struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
     struct stat info;
-    int fd = open_own(path, O_RDWR | O_CREAT, 0666, "lock", &info, e);
+    int fd = open_own(path, O_RDWR | O_CREAT, 0666, NULL, "lock", &info, e);
     if (fd < 0) return NULL;
     if (is_foreign_lock(path, &info)) {
       error_set(e, STATUS_USAGE, "%s is not empty, so it is of another program: give the run another name",
@@ -868,14 +899,10 @@ void lock_guard(struct lock *lock, const char *path)
   if (lstat(path, lock->guarded) || !S_ISREG(lock->guarded->st_mode)) *lock->guarded = (struct stat){0};
 }
 
-mode_t lock_mode(const struct lock *lock)
-{
-  return 0666 & (mode_t) ~(lock->guarded && lock->guarded->st_nlink ? closed_by(lock->guarded) : 0);
-}
-
 void lock_keep_private(const struct lock *lock)
 {
-  if (lock->guarded && lock->guarded->st_nlink) keep_private(lock->guarded);
+  const struct stat *guarded = lock->guarded;
+  if (guarded && guarded->st_nlink) file_close_to(closed_by(guarded, guarded->st_gid));
 }
 
 void lock_write(struct lock *lock, const char *text)

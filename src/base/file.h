@@ -49,8 +49,12 @@ int file_remove_in(int folder, const char *name);
 const char *file_resolve(const char *path, char out[4096]);
 /* From now on this process creates files that are unreadable for users without read access to `path`. */
 void file_keep_private(const char *path);
-/* Rights of group and others (S_IRWXG, S_IRWXO) that a file, or a folder above it, does not give. */
-mode_t file_closed(const char *path);
+/* The same for these rights of group and others (S_IRWXG, S_IRWXO). */
+void file_close_to(mode_t closed);
+/* Those that a file, or a folder above it, does not give to users of a group, and to others. */
+mode_t file_closed(const char *path, gid_t group);
+/* The group of a file, or the one that a new file gets. */
+gid_t file_group(const char *path);
 /* Open a regular file for reading; /dev/stdin, /dev/fd/N and /proc/self/fd/N may be of any type. -1: the file cannot be
    opened; STATUS_USAGE: it is a folder, a pipe, a socket or a device, which may never end. Never blocks. */
 int file_open(const char *path, struct error *);
@@ -72,9 +76,10 @@ int file_check_mapped(int fd, const char *path, struct error *);
 char *file_read_end(const char *path, size_t most, size_t *length);
 
 /* Append-only text with one write per call; after a failure the file is as before the call. An existing file must be
-   regular, of this user and have one name, as must the file of a lock. append_cut shortens it to `length` bytes. */
+   regular and have one name, and be of this user or of the owner of the file that the lock (may be NULL) guards; it is
+   as private as that. append_cut shortens it to `length` bytes. */
 struct append;
-struct append *append_open(const char *path, mode_t mode_of_a_new_file, struct error *);
+struct append *append_open(const char *path, const struct lock *, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);
 size_t append_length(const struct append *); /* bytes in the file */
 int append_cut(struct append *, size_t length, struct error *);
@@ -91,9 +96,7 @@ void lock_release(struct lock *, const char *remove_path_or_null);
 /* The lock guards the file at `path`, as it is now: file_write_held keeps the mode and owner of that file, not those
    of a file that another user puts in its place. */
 void lock_guard(struct lock *, const char *path);
-/* The mode of new files beside the guarded file, which are as private. */
-mode_t lock_mode(const struct lock *);
-/* All new files of this process are as private as the guarded file. For programs: it narrows the umask. */
+/* file_close_to what the guarded file does not give. For programs: it narrows the umask. */
 void lock_keep_private(const struct lock *);
 /* file_read of a file in a folder that others may write to: a link of another user except root is refused,
    because it may lead to any file of the reader. The lock (may be NULL) guards the file that was read. */

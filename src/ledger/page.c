@@ -294,7 +294,8 @@ static void add_found(struct buffer *b, const struct claim *c, const json_t *x)
 {
   char effect[128], number[2][32];
   struct interval e = entry_interval(x, "effect");
-  int diverged = (int)entry_number(x, "seeds_diverged"), out = (int)entry_number(x, "seeds_left_out");
+  int diverged = (int)json_integer_value(json_object_get(x, "seeds_diverged"));
+  int out = (int)json_integer_value(json_object_get(x, "seeds_left_out"));
   const char *former = entry_text(json_object_get(x, "changed_after_the_fact"), "verdict");
   markup_add(b, "<b>%s</b> over %d %s; p after Holm %s, by the false discovery rate %s.",
              print_interval(&e, effect), e.n, claim_compared(c) > 1 ? "pairs of equal seed" : "seeds",

@@ -104,12 +104,12 @@ int origin_owns(const char *path, const char *id, const struct checkpoint *state
 }
 
 /* Of a file, or of files joined by +. */
-static mode_t closed_of(const char *files)
+static mode_t closed_of(const char *files, gid_t group)
 {
-  mode_t closed = file_closed(files);
+  mode_t closed = file_closed(files, group);
   char *text = memory_text(files), *rest = text;
   for (char *one; (one = strsep(&rest, "+"));)
-    if (*one) closed |= file_closed(one);
+    if (*one) closed |= file_closed(one, group);
   memory_free(text);
   return closed;
 }
@@ -124,14 +124,15 @@ static const char *copied_text(const struct config *c)
 void origin_keep_private(const struct config *c, int starts)
 {
   const struct train_options *train = config_section(c, "train");
-  const mode_t closed = closed_of(copied_text(c)) | (starts ? closed_of(train->init_from) : 0);
-  umask(umask(closed) | closed);
+  const gid_t group = file_group(((const struct record_options *)config_section(c, "record"))->path);
+  file_close_to(closed_of(copied_text(c), group) | (starts ? closed_of(train->init_from, group) : 0));
 }
 
 int origin_refuse_copy(const struct config *c, const char *file, struct error *e)
 {
   const char *text = copied_text(c);
-  if (!(closed_of(text) & ~file_closed(file))) return STATUS_OK;
+  const gid_t group = file_group(file);
+  if (!(closed_of(text, group) & ~file_closed(file, group))) return STATUS_OK;
   return error_set(
     e, STATUS_USAGE,
     "data.path = %s is closed to users who could read its copy in %s: close that as well (chmod), or give "

@@ -59,12 +59,12 @@ static int restore(struct trainer *t, const struct checkpoint *c, int repeats, s
   return status;
 }
 
-/* Has a run that made `steps` updates a row only because it ended there? */
-static int is_for_end(const struct config *c, long steps)
+/* The number of updates behind which a run has a row only because it ends there; -1: it has none. */
+static long row_for_end(const struct config *c)
 {
-  const struct record_options *record = config_section(c, "record");
-  const struct train_options *train = config_section(c, "train");
-  return steps == train->steps && (steps - 1) % record->every;
+  const long every = ((const struct record_options *)config_section(c, "record"))->every;
+  const long steps = ((const struct train_options *)config_section(c, "train"))->steps;
+  return steps && (!every || (steps - 1) % every) ? steps : -1;
 }
 
 /* Build a trainer that has its configuration and path: load `state` and take over the rows of its file. On failure, or
@@ -113,13 +113,13 @@ static int resume(struct trainer **out, struct device *device, const char *path,
   t->engine.device = device;
   t->engine.shares_device = device != NULL;
   snprintf(t->plan.path, sizeof t->plan.path, "%s", path);
-  const int has_end = is_for_end(c, origin.last_step); /* by the intervals that it had */
+  const long end = row_for_end(c); /* by the intervals that it had */
   int status = origin_check(path, c, &origin, e);
   if (!status && origin.additions.status) status = error_set(e, STATUS_USAGE, "%s", origin.additions.text);
   if (!status) status = trainer_change_config(c, changes, count, &t->ranks.context, e);
   if (!status) status = origin_refuse_copy(c, path, e);
   if (!status) status = read_state(path, &origin, &state, e);
-  t->record.is_for_end = has_end && state.step == origin.last_step;
+  t->record.is_for_end = state.step == end;
   if (!status) status = origin_owns(path, origin.id, &state, e);
   return begin_at(out, t, &origin, &state, 0, status, e);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/file.h"
 #include "base/memory.h"
@@ -21,13 +22,29 @@
 static const char config_place[] = "/parameters/config";
 static const enum h5_kind real_kind = sizeof(real) == sizeof(float) ? KIND_F32 : KIND_F64;
 
+/* Where all may write, but not replace what others have (as in /tmp): a folder of somebody else than the run. */
+static int is_laid(int folder, const char *run_path)
+{
+  struct stat above, own, run;
+  if (fstat(folder, &own) || fstatat(folder, "..", &above, 0) || !(above.st_mode & S_ISVTX)) return 0;
+  const uid_t owner = stat(run_path, &run) ? geteuid() : run.st_uid;
+  return own.st_uid != owner && own.st_uid != above.st_uid && own.st_uid != geteuid();
+}
+
 /* The descriptor of the folder, or -1 with errno. The folder must not be a link: its name is predictable, and files in
    it are written and removed. */
 static int folder_of(const char *run_path, int how, struct error *e)
 {
   char path[4096];
   run_sibling(path, run_path, ".ckpt");
-  return folder_open(path, how | FOLDER_REAL, e);
+  int folder = folder_open(path, how | FOLDER_REAL, e);
+  if (folder < 0 || !is_laid(folder, run_path)) return folder;
+  close(folder);
+  error_set(e, STATUS_FAIL,
+            "%s is a folder of another user, who could exchange what is in it: give the run another name",
+            path);
+  errno = EPERM;
+  return -1;
 }
 
 void checkpoint_path(char out[4096], const char *run_path, long step)

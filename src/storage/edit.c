@@ -136,7 +136,8 @@ static int read_everything(const char *path, struct run_file **run, struct error
   int status = run_open_unsealed(run, path, e);
   if (!status) status = run_series_names(*run, read_series, &(struct edit_reading){*run, e});
   if (!status) status = run_events(*run, &events, &count, e);
-  if (!status && (!run_parameter(*run, "train.steps") || !*run_id(*run) || !*run_state(*run)))
+  const int is_trained = *run && strcmp(run_data(*run), DATA_RECORDED) != 0;
+  if (!status && ((is_trained && !run_parameter(*run, "train.steps")) || !*run_id(*run) || !*run_state(*run)))
     status = error_set(e, STATUS_FAIL, "%s: its parameters, id or state are gone", path);
   memory_free(events);
   return status;

@@ -49,10 +49,10 @@ int journal_remove(const char *path, struct error *e)
   return file_remove(path) ? error_set(e, STATUS_FAIL, "cannot remove %s", path) : STATUS_OK;
 }
 
-struct journal *journal_open(const char *path, mode_t mode, struct error *e)
+struct journal *journal_open(const char *path, const struct lock *held, struct error *e)
 {
   if (refuse_foreign(path, e)) return NULL;
-  struct append *file = append_open(path, mode, e);
+  struct append *file = append_open(path, held, e);
   if (!file) return NULL;
   struct journal *j = memory_new(1, sizeof *j);
   j->file = file;

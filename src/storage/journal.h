@@ -15,15 +15,15 @@
    tests/storage/check_crash kills a run, and a resume, at every call that reaches the disk. */
 #ifndef MAXLOGIT_STORAGE_JOURNAL_H
 #define MAXLOGIT_STORAGE_JOURNAL_H
-#include <sys/types.h>
+#include "base/file.h"
 #include "storage/notes.h"
 #include "storage/rows.h"
 
 /* --- writing ------------------------------------------------------------------------------------------- */
 
 struct journal;
-/* Open a journal. An existing one is kept, and nothing is appended, until journal_start. */
-struct journal *journal_open(const char *path, mode_t mode_of_a_new_file, struct error *);
+/* Open a journal, as append_open does. An existing one is kept, and nothing is appended, until journal_start. */
+struct journal *journal_open(const char *path, const struct lock *, struct error *);
 void journal_close(struct journal *);
 /* Truncate the journal, because the run file has all of these rows. `started`: the run file's date. */
 int journal_start(struct journal *, const char *started, const struct rows *, const struct notes *,

@@ -6,8 +6,6 @@
 
 static const char place[] = "/notes";
 
-static char *keep(const char *text) { return text_cleaned(text, "\n\t"); }
-
 void notes_add(struct notes *n, const char *date, const char *text)
 {
   if (n->count == n->room) {
@@ -15,7 +13,7 @@ void notes_add(struct notes *n, const char *date, const char *text)
     n->note = memory_grow(n->note, (size_t)n->room, (size_t)room, sizeof *n->note);
     n->room = room;
   }
-  n->note[n->count++] = (struct note){keep(date), keep(text)};
+  n->note[n->count++] = (struct note){text_cleaned(date, ""), text_cleaned(text, "\n\t")};
 }
 
 void notes_free(struct notes *n)

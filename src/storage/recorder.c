@@ -285,7 +285,7 @@ void recorder_forget(struct recorder *r, long step)
   struct row_table *t = &r->rows.table[AXIS_STEP];
   int64_t last = -1;
   if (t->rows) memcpy(&last, column_row(&t->column[0], t->rows - 1), sizeof last);
-  if (last == step) table_cut(t, t->rows - 1);
+  if (t->rows && last == step) table_cut(t, t->rows - 1);
 }
 
 void recorder_go_back(struct recorder *r, long step) { rows_go_back(&r->rows, step); }

@@ -186,7 +186,7 @@ int recorder_create(struct recorder **out, const char *path, int overwrite, cons
 
 int recorder_open_journal(struct recorder *r, struct error *e)
 {
-  r->journal = journal_open(r->journal_path, lock_mode(r->lock), e);
+  r->journal = journal_open(r->journal_path, r->lock, e);
   return r->journal ? STATUS_OK : e->status;
 }
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# shellcheck disable=SC2016 # names of files with what a shell would expand
 # The completion of the shell, asked as bash would ask it.
 . "${top_srcdir:-.}/doc/completion/maxlogit" || exit 99
 program=${top_builddir:-.}/maxlogit
@@ -35,4 +36,16 @@ expect train.lr "maxlogit help train.l"
 expect C-17 "maxlogit help C-1"
 expect optimizer "maxlogit list o"
 expect C-18 "maxlogit claims C-1"
+
+# names of files are offered whole, and nothing in them is run
+folder=$(mktemp -d) || exit 99
+trap 'rm -rf "$folder"' EXIT
+program=$(realpath "$program") || exit 99
+cd "$folder" && touch 'a$(touch ran).h5' 'b`touch ran`.h5' 'c d.h5' || exit 99
+for command in "show " "plot --output=" "run data.path="; do expect 'a$(touch ran).h5' "maxlogit $command"; done
+expect 'b`touch ran`.h5' "maxlogit resume b"
+COMP_LINE="maxlogit show c" COMP_POINT=15 COMP_WORDS=(maxlogit show c) COMP_CWORD=2
+_maxlogit "$program" c ""
+test "${COMPREPLY[*]} ${#COMPREPLY[@]}" = "c d.h5 1" || { echo "'c d.h5' is ${#COMPREPLY[@]} words"; failed=1; }
+test ! -e ran || { echo "the name of a file was run"; failed=1; }
 exit $failed

@@ -1689,9 +1689,9 @@ START_TEST(paths_that_are_wrong)
                   "%d: %.200s", i, e.text);
     long_path[i] = 'a';
   }
-  ck_assert_ptr_null(append_open("none/log", 0666, &e));
+  ck_assert_ptr_null(append_open("none/log", NULL, &e));
   e = (struct error){0};
-  ck_assert_ptr_null(append_open("folder", 0666, &e));
+  ck_assert_ptr_null(append_open("folder", NULL, &e));
   ck_assert_str_eq(e.text, "cannot write folder: Is a directory");
   e = (struct error){0};
   errno = 0;
@@ -1791,7 +1791,7 @@ START_TEST(what_a_holder_writes)
   lock_write(lock, "");
   expect("run.point", "");
   int all, inherited;
-  struct append *a = append_open("log", 0666, NULL);
+  struct append *a = append_open("log", NULL, NULL);
   open_files(&all, &inherited); /* a program that is started has neither of them */
   ck_assert_int_eq(all, open_at_first + 2);
   ck_assert_int_eq(inherited, inherited_at_first);
@@ -1875,6 +1875,13 @@ START_TEST(a_temporary_that_another_holds_is_given_up)
 }
 END_TEST
 
+static unsigned mode_of(const char *path)
+{
+  struct stat info;
+  ck_assert(!stat(path, &info));
+  return info.st_mode & 07777;
+}
+
 /* A file that is read under a lock makes new files as private as it is, whatever lay there when the command began. */
 START_TEST(what_is_read_is_kept_private)
 {
@@ -1884,9 +1891,24 @@ START_TEST(what_is_read_is_kept_private)
   ck_assert(!chmod("file", 0640));
   umask(022);
   struct lock *lock = lock_take("run.point", &e);
-  ck_assert_uint_eq(lock_mode(lock), 0666);
+  leave("lines", "");
+  ck_assert(!chmod("lines", 0666));
+  append_close(append_open("lines", lock, &e));
+  ck_assert_uint_eq(mode_of("lines"), 0666);
   ck_assert_int_eq(file_read_held("file", &text, NULL, lock, &e), STATUS_OK);
-  ck_assert_uint_eq(lock_mode(lock), 0660);
+  append_close(append_open("lines", lock, &e));
+  ck_assert_uint_eq(mode_of("lines"), 0660);
+  if (!geteuid()) { /* another user's: he would read the next lines */
+    ck_assert(!chown("lines", 65534, 65534));
+    ck_assert(!chown(".", 65534, 65534));
+    ck_assert_ptr_null(append_open("lines", lock, &e));
+    ck_assert_ptr_nonnull(strstr(e.text, "another user's file"));
+    ck_assert(!chown("file", 65534, (gid_t)-1)); /* who owns the guarded file */
+    lock_guard(lock, "file");
+    struct append *lines = append_open("lines", lock, &e);
+    ck_assert_ptr_nonnull(lines);
+    append_close(lines);
+  }
   ck_assert_uint_eq(umask(022), 022);
   lock_keep_private(lock);
   lock_release(lock, "run.point");
@@ -1914,7 +1936,7 @@ static void attempt(const void *context)
   case 'w': status = file_write("file", "new text", 8, &e); break;
   case 'c': status = file_copy("other", "file", &e); break;
   case 'a':
-    if (!(a = append_open("file", 0666, &e)))
+    if (!(a = append_open("file", NULL, &e)))
       status = e.status;
     else
       status = append_write(a, "more\n", 5, &e);
@@ -2161,7 +2183,7 @@ END_TEST
 static void append_three(const void *context)
 {
   struct error e = {0};
-  struct append *a = append_open("log", 0666, &e);
+  struct append *a = append_open("log", NULL, &e);
   (void)context;
   if (!a) _exit(STATUS_FAIL);
   int failures = 0;
@@ -2198,7 +2220,7 @@ END_TEST
 static void append_beyond(const void *context)
 {
   struct error e = {0};
-  struct append *a = append_open("log", 0666, &e);
+  struct append *a = append_open("log", NULL, &e);
   (void)context;
   signal(SIGXFSZ, SIG_IGN);
   if (!a || append_write(a, "line of text\n", 13, &e)) _exit(STATUS_FAIL);
@@ -2218,7 +2240,7 @@ START_TEST(append_and_cut)
 {
   struct error e = {0};
   put("log", "one\n");
-  struct append *a = append_open("log", 0666, &e);
+  struct append *a = append_open("log", NULL, &e);
   ck_assert_int_eq(append_write(a, "two\n", 4, &e), STATUS_OK);
   ck_assert_uint_eq(append_length(a), 8);
   ck_assert_int_eq(append_cut(a, 4, &e), STATUS_OK);

@@ -73,6 +73,11 @@ if test "$(id -u)" = 0; then
     test ! -e page2/data || fail "a page of the folder behind a link"
   done
   rm -r common
+  mkdir -m 1777 sticky && mkdir sticky/x.ckpt && chown nobody sticky/x.ckpt # he could exchange its checkpoints
+  "$program" run -q train.steps=2 model.width=16 model.heads=2 record.path=sticky/x.h5 > out 2> err && fail "checkpoints in another user's folder"
+  grep -q 'x.ckpt is a folder of another user' err || fail "another user's folder: $(cat err)"
+  chmod 777 sticky; "$program" run -q train.steps=2 model.width=16 model.heads=2 record.path=sticky/y.h5 2> err || fail "a shared folder: $(cat err)"
+  rm -r sticky
   rm -r theirs-too mine home/private.h5
 fi
 

@@ -182,7 +182,8 @@ static void add_figures(struct buffer *b)
 }
 
 static const struct command_option options[] = {
-  TEXT(output, 'o', "DIR", "figures", "Folder for the figures"),
+  TEXT(output, 'o', "DIR", "figures",
+       "Folder for the figures; those that it has of these names are replaced"),
   FLAG(terminal, 't', "Draw with characters, on standard output"),
   {.row = {.name = "figure",
            .type = OPTION_TEXT,

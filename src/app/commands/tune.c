@@ -98,9 +98,12 @@ static void name_arm(const char *label, const struct tuning *t, char name[64])
   }
   name[used] = 0;
   if (!used) snprintf(name, 64, TUNING_UNNAMED);
-  int same = 0;
-  for (int i = 0; i < t->arms; i++) same += !strncmp(t->arm[i].name, name, strlen(name));
-  if (same) snprintf(name + strlen(name), 64 - strlen(name), "-%d", same + 1);
+  used = strlen(name);
+  for (int i = 0, count = 1; i < t->arms; i++)
+    if (!strcmp(t->arm[i].name, name)) { /* the next name is compared with all again */
+      snprintf(name + used, 64 - used, "-%d", ++count);
+      i = -1;
+    }
 }
 
 static int has_axis(const char *label, const char *key)
