@@ -106,7 +106,7 @@ class Transformers(InFolder):
 
 @unittest.skipUnless(has("lightning") or has("pytorch_lightning"), "no Lightning here")
 class Lightning(InFolder):
-    def train(self, steps, checkpoint=None, automatic=True, **options):
+    def train(self, steps, checkpoint=None, automatic=True, rows=None, **options):
         try:
             import lightning.pytorch as lightning
         except ImportError:
@@ -141,13 +141,14 @@ class Lightning(InFolder):
                 return torch.optim.SGD(self.parameters(), lr=1e-3)
 
         losses = []
-        loader = torch.utils.data.DataLoader(Ids(), batch_size=2)
+        data = Ids() if rows is None else torch.utils.data.Subset(Ids(), range(rows))
+        loader = torch.utils.data.DataLoader(data, batch_size=2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             trainer = lightning.Trainer(
                 max_steps=steps,
                 accumulate_grad_batches=2 if automatic else 1,
-                val_check_interval=4,
+                val_check_interval=4 if rows is None else None,
                 accelerator="cpu",
                 logger=lightning.loggers.CSVLogger(self.folder),
                 log_every_n_steps=1,
@@ -157,7 +158,13 @@ class Lightning(InFolder):
                 callbacks=[MaxLogitCallback(self.path, spectra_every=0, **options)],
             )
             trainer.fit(Module(), loader, loader, **({"ckpt_path": checkpoint} if checkpoint else {}))
-        return trainer, torch.stack(losses).detach().unflatten(0, (-1, 2)).mean(1)
+        losses = torch.stack(losses).detach()
+        return trainer, losses if rows else losses.unflatten(0, (-1, 2)).mean(1)
+
+    def test_an_epoch_that_ends_within_an_accumulation(self):
+        _, losses = self.train(4, rows=6)  # batches of two epochs: two, and the last alone
+        wanted = [(losses[0] + losses[1]) / 2, losses[2], (losses[3] + losses[4]) / 2, losses[5]]
+        np.testing.assert_allclose(maxlogit.open(self.path)["loss"].values, wanted, rtol=1e-6)
 
     def test_gradients_that_a_module_accumulates_itself(self):
         _, losses = self.train(4, automatic=False)

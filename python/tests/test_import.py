@@ -171,6 +171,22 @@ class Formats(Importing):
         self.refused("is not one of guess", self.write("a.csv", "step,x\n0,1\n"), "--form=nothing")
         self.refused("ends with .h5", "a.csv", "--output=x.txt")
 
+    def test_a_restart_that_tensorboard_states(self):
+        def event(step, rest):
+            return record_of(b"\x09" + bytes(8) + b"\x10" + bytes([step]) + rest)
+
+        def scalar(step, tag, value):
+            inner = b"\x0a" + bytes([len(tag)]) + tag + b"\x15" + struct.pack("<f", value)
+            summary = b"\x0a" + bytes([len(inner)]) + inner
+            return event(step, b"\x2a" + bytes([len(summary)]) + summary)
+
+        data = b"".join(scalar(step, b"loss", step) for step in (0, 10, 20)) + scalar(20, b"val_loss", 7)
+        self.write("tb/1.tfevents", data)
+        self.write("tb/2.tfevents", event(15, b"\x3a\x02\x08\x01") + scalar(15, b"loss", 5))  # purge_step=15
+        run = self.imported("tb")
+        self.has(run, "loss", {0: 0, 10: 10, 15: 5})
+        self.assertNotIn("val_loss", run)
+
     def test_tensorboard_writes_what_is_read(self):
         try:
             from tensorboard.compat.proto.event_pb2 import Event
@@ -300,6 +316,55 @@ class Silent(Importing):
         run = self.imported("run_id,key,value,step\na,loss,3,0\na,loss,2,10\na,lr,1,0\na,lr,2,10\n")
         self.has(run, "loss", {0: 3, 10: 2})
         self.assertEqual(self.err, "")
+
+    def test_the_first_row_behind_a_restart_stays(self):
+        for kinds in (("val_loss", "loss"), ("loss", "val_loss")):
+            rows = [(step, kind, 1) for step in (0, 50, 100, 150) for kind in kinds]
+            rows += [(step, kind, 2) for step in (100, 150, 200) for kind in kinds]
+            run = self.imported("".join(f'{{"step": {step}, "{kind}": {value}}}\n' for step, kind, value in rows))
+            for kind in kinds:
+                self.has(run, kind, {0: 1, 50: 1, 100: 2, 150: 2, 200: 2})
+
+    def test_rows_that_are_told_apart_by_a_column(self):
+        for text, what in {
+            '{"epoch": 1, "iter": 50, "loss": 3}\n{"epoch": 2, "iter": 25, "loss": 2}\n': "epoch 2 begins at step 25, after",
+            "step,layer,head,max_logit\n0,0,0,5\n0,0,1,6\n": "head 1 begins at step 0, after step 0 of head 0",
+            "step,seed,loss\n0,1,5\n1,1,4\n0,2,5\n1,2,4\n": "seed 2 begins at step 0",
+        }.items():
+            self.refused(what, self.write("log.jsonl" if text[0] == "{" else "log.csv", text))
+        text = '{"iter": 1, "global_step": 1, "loss": 3}\n{"iter": 1, "global_step": 2, "loss": 2}\n'
+        self.has(self.imported(text), "loss", {1: 3, 2: 2})
+        self.has(self.imported("iter,global_step,loss\n1,1,3\n1,2,2\n"), "loss", {1: 3, 2: 2})
+        run = self.imported('{"type": "train", "step": 1, "loss": 3}\n{"type": "eval", "step": 2, "loss": 9}\n')
+        self.has(run, "loss", {1: 3})
+        self.has(run, "val_loss", {2: 9})
+
+    def test_a_nan_of_an_object_is_one(self):
+        rows = [{"step": n, "loss": float("nan") if n > 2 else 1.0, "x": float("nan") if n == 1 else 2.0} for n in range(9)]
+        self.has(self.imported("".join(json.dumps(row) + "\n" for row in rows)), "loss", {n: 1 if n < 3 else np.nan for n in range(9)})
+
+    def test_a_set_does_not_continue_another(self):
+        self.write("train.csv", "step,loss\n0,3\n10,2\n")
+        run = self.imported("train.csv", self.write("val.csv", "step,loss\n20,9\n"))
+        self.has(run, "loss", {0: 3, 10: 2})
+        self.has(run, "val_loss", {20: 9})
+
+    def test_the_last_state_of_a_trainer_is_read(self):
+        for name, last in {"checkpoint-10": 10, ".": 15}.items():
+            rows = [{"step": step, "loss": 1} for step in range(5, last + 1, 5)]
+            self.write(f"out/{name}/trainer_state.json", json.dumps({"log_history": rows, "global_step": last}))
+        self.has(self.imported("out"), "loss", {5: 1, 10: 1, 15: 1})
+
+    def test_lists_that_are_left_out_are_named(self):
+        run = self.imported('{"step": [0, 1], "loss": [4, 3], "val_loss": [5]}\n')
+        self.has(run, "loss", {0: 4, 1: 3})
+        self.assertRegex(self.err, "val_loss: no list of 2 values, as step is: left out")
+        run = self.imported('{"train": [{"step": 0, "loss": 4}], "val": [{"step": 1, "loss": 9}]}\n')
+        self.has(run, "loss", {0: 4})
+        self.has(run, "val_loss", {1: 9})
+        self.has(self.imported("step,name,loss,value\n0,a,3,7\n"), "loss", {0: 3})
+        self.imported("step,loss\n0,12.5\n10,1")
+        self.assertRegex(self.err, "the last line has no end: its last number may be cut")
 
     def test_files_with_equal_columns(self):
         self.write("train.csv", "step,loss,lr\n0,3,1\n10,2,1\n")
@@ -435,12 +500,16 @@ class Tables(Importing):
                     self.has(self.imported(table, decimal="."), "loss", {1: 1.5, 2: wanted})
             table = "step;loss\n0;1,234,567\n1;-1,234.5\n"
             self.has(self.imported(table.replace(";", separator)), "loss", {0: 1234567, 1: -1234.5})
-        self.has(self.imported('step,loss\n"1,000","2,345"\n'), "loss", {1000: 2345})
+        self.has(self.imported('step,loss\n"1,000","2,345"\n', decimal="."), "loss", {1000: 2345})
+        self.has(self.imported('step,loss\n"1,000","1,234,567"\n'), "loss", {1000: 1234567})
+        run = self.imported("step;loss;tokens\n1.000;2,5;1.234\n2.000;2,25;1.234.567,5\n", decimal=",")
+        self.has(run, "loss", {1000: 2.5, 2000: 2.25})
+        self.has(run, "tokens", {1000: 1234, 2000: 1234567.5})
         steps = self.write("c.csv", "step;loss\n1,000;1.5\n")
         self.refused("c.csv:2: step: the comma of '1,000'", steps)
         self.has(self.imported(steps, decimal="."), "loss", {1000: 1.5})
         quoted = self.write("c.csv", 'step,loss\n1,"2,345"\n2,"0,999"\n')
-        self.refused("c.csv:3: loss: '0,999' is not a number; --decimal=, reads .*; --map '-=loss'", quoted)
+        self.refused("c.csv:2: loss: the comma of '2,345' is ambiguous", quoted)
         self.has(self.imported(quoted, decimal=","), "loss", {1: 2.345, 2: 0.999})
 
     def test_numbers_as_torch_prints_them(self):
@@ -582,6 +651,8 @@ class Names(Importing):
         ):
             with self.subTest(name=name):
                 self.assertEqual(self.imported(f"step,{name}\n0,7\n")[series].values.shape[1:], shape)
+        for name in "max_router_logit max_logit_mean argmax_logit_accuracy attn_grad_max attn_max_prob max_attention_memory_gb".split():
+            self.assertNotIn("attn/max_logit", self.imported(f"step,loss,{name}\n0,1,2\n"), name)
         run = self.imported("step,loss,loss/aux,train/loss,layers.0.max_logit,layers.0.heads.0.max_logit\n0,1,2,3,4,5\n")
         for name, value in (("loss", 1), ("loss_aux", 2), ("train/loss", 3), ("attn/max_logit", [4]), ("max_logit", [[5]])):
             self.has(run, name, {0: value})
@@ -633,6 +704,32 @@ class Names(Importing):
 
 
 class Lines(Importing):
+    def test_numbers_that_are_printed_as_texts(self):
+        rows = "".join(
+            f" {n}%|#| {n}/30 [00:10<01:30,  2.0s/it]\r{{'loss': '{n}.5', 'epoch': '{n / 10}'}}\n"
+            f" {n}%|#| {n}/30 [00:10<01:30,  2.0s/it]\r {n}%|#| {n + 1}/30 [00:10<01:30,  2.0s/it]\r"
+            for n in range(2, 30, 2)
+        )
+        self.has(self.imported(self.write("hf.log", rows)), "loss", {n: n + 0.5 for n in range(2, 30, 2)})
+
+    def test_bars_of_evaluations_and_bars_at_0(self):
+        bar = "{}: {}%|#| {}/2 [00:10<00:10, 10.0s/it, loss={}]\n".format
+        text = "".join(bar(f"Epoch {e}", 50 * n, n, 10 * e + n) for e in (0, 1) for n in (0, 1, 2)) + bar("Val", 50, 1, 99)
+        self.has(self.imported(self.write("bars.log", text)), "loss", {1: 1, 2: 2, 3: 11, 4: 12})
+        self.assertRegex(self.err, "1 line with a loss but no step or epoch left out, as line 7")
+        self.has(self.imported(self.write("bars.log", bar("Epoch 3", 50, 1, 5))), "loss", {5: 5})
+        self.assertRegex(self.err, "the first epoch of its progress bars is 3: steps are counted from epoch 1 on")
+
+    def test_what_is_said_of_an_earlier_step_is_no_row(self):
+        text = "step 100: loss: 4.5\nstep 200: loss: 3.5\n"
+        for more in ("Best checkpoint: step 100, loss: 2.35\n", "Restored best weights from step 100 (loss: 2.35)\n"):
+            self.has(self.imported(self.write("a.log", text + more)), "loss", {100: 4.5, 200: 3.5})
+        text = "Epoch 1: loss: 4.5\nEpoch 2: loss: 3.5\nBest epoch: 1, loss: 2.35\n"
+        self.has(self.imported(self.write("a.log", text)), "loss", {1: 4.5, 2: 3.5})
+
+    def test_decimal_commas_are_refused(self):
+        self.refused("the comma of '0,998' is a decimal one", self.write("a.log", "Step 1: loss=2,345\nStep 2: loss=0,998\n"))
+
     """Lines of programs that have no format of their own."""
 
     def lines(self, *lines, **options):

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 from pathlib import Path
@@ -313,6 +314,12 @@ class Recording(InFolder):
         with maxlogit.Recorder(self.path, mode="replace", rank=1, forward=receivers) as recorder:
             recorder.log(0, loss=1.0)
         self.assertEqual(len(told), 8)
+
+    def test_a_nan_is_forwarded(self):
+        told = []
+        with maxlogit.Recorder(self.path, forward=types.SimpleNamespace(log=lambda values, step: told.append(values))) as r:
+            r.log(0, loss=float("nan"), x=[1.0, float("nan")], y=[2.0, maxlogit.MISSING], z=maxlogit.MISSING)
+        self.assertEqual(str(told), "[{'loss': nan, 'x': nan, 'y': 2.0}]")
 
     def recorded_to(self, tracker):
         with maxlogit.Recorder(self.path, mode="replace", forward=tracker) as recorder:

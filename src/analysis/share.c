@@ -13,6 +13,8 @@ int share_folder(const char *name, const char *what, const char *variable, const
   platform_program(program, sizeof program);
   char *slash = strrchr(program, '/');
   if (slash) *slash = '\0';
+  if (asked && !strchr(asked, '/')) /* they are programs: no pattern such as * may become this option */
+    return error_set(error, STATUS_USAGE, "%s: the folder of %s with its path, ./%s", asked, what, asked);
   if (!asked) asked = getenv(variable);
   if (asked && *asked) {
     snprintf(out, 4096, "%s", asked);

@@ -321,8 +321,9 @@ mode_t file_closed(const char *path, gid_t group)
 {
   char real[PATH_MAX];
   struct stat info;
-  if (!realpath(path, real) || stat(real, &info)) return 0;
+  if (stat(path, &info)) return 0;
   mode_t closed = closed_by(&info, group);
+  if (!realpath(path, real)) return closed; /* a pipe */
   for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
     *slash = 0;
     if (!stat(real, &info)) closed |= closed_by(&info, group);
@@ -412,7 +413,7 @@ static void keep_attributes(int fd, int folder, const char *name, const struct l
     platform_copy_attributes(from, fd, buffer);
   memory_free(buffer);
   if (from >= 0) close(from);
-  fchmod(fd, mode);
+  fchmod(fd, mode & ~closed_to);
 }
 
 /* A pending rename in an open folder. */

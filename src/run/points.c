@@ -64,8 +64,10 @@ static int add_lacking(void *context, const struct config_entry *x)
     return 0;
   const char *has = run_parameter(l->run, x->key);
   size_t used = strlen(l->out);
-  if (has && is_lacking(x->row, x->value, has))
-    snprintf(l->out + used, l->room - used, "%s%s=%s (has %s)", used ? " " : "", x->key, x->value, has);
+  if (!has || !is_lacking(x->row, x->value, has)) return 0;
+  char *value = text_cleaned(x->value, "");
+  snprintf(l->out + used, l->room - used, "%s%s=%s (has %s)", used ? " " : "", x->key, value, has);
+  memory_free(value);
   return 0;
 }
 

@@ -44,6 +44,12 @@ int h5_gate_header(const char *path, const char *bytes, size_t size, struct erro
 
 /* --- the objects --------------------------------------------------------------------------------------- */
 
+/* Where a signature is in the file, and which of these places had the last text: the next one is near it. */
+struct heaps {
+  const unsigned char **at;
+  size_t count, room, last;
+};
+
 struct gate {
   size_t size, capacity; /* bytes of the file; bytes that it can hold, and this process can take */
   size_t objects;
@@ -54,6 +60,7 @@ struct gate {
   const unsigned char *bytes; /* the file; NULL: it is this process's own */
   size_t blocks;              /* of the object's header */
   int is_dense;               /* its attributes are in a heap */
+  struct heaps texts, dense;
   struct error *error;
 };
 
@@ -221,18 +228,31 @@ int h5_number_kind(int64_t type)
   return size == 1 ? KIND_U8 : size <= 4 ? KIND_I32 : KIND_I64;
 }
 
-/* Are these bytes in a heap of this signature? Those of other places would be the memory of the process that reads. A
-   direct block of attributes has at most 64 KiB. */
-static int is_in_heap(const struct gate *g, const char *signature, const char *bytes, size_t size)
+static void find_heaps(const struct gate *g, const char *signature, struct heaps *h)
+{
+  const unsigned char *at = g->bytes, *end = at + g->size;
+  for (; (at = memmem(at, (size_t)(end - at), signature, 4)); at += 4) {
+    if (h->count == h->room) {
+      h->at = memory_grow(h->at, h->room, 2 * h->room + 64, sizeof *h->at);
+      h->room = 2 * h->room + 64;
+    }
+    h->at[h->count++] = at;
+  }
+}
+
+/* Are these bytes in such a heap? Those of other places would be the memory of the process that reads. A direct block
+   of attributes has at most 64 KiB, a heap of texts states its size. */
+static int is_in_heap(const struct gate *g, struct heaps *h, const char *bytes, size_t size)
 {
   enum { BLOCK = 1 << 16, TEXTS_SIZE = 8 };
-  const unsigned char *at = g->bytes, *end = at ? at + g->size : NULL;
-  if (!at || !size) return 1;
-  while ((at = memmem(at, (size_t)(end - at), signature, 4))) {
-    const size_t left = (size_t)(end - at);
-    const uint64_t stated = *signature == 'G' && left >= 16 ? number_of(at + TEXTS_SIZE, 8) : BLOCK;
-    if (memmem(at, stated < left ? (size_t)stated : left, bytes, size)) return 1;
-    at += 4;
+  if (!g->bytes || !size) return 1;
+  if (!h->count) find_heaps(g, h == &g->texts ? "GCOL" : "FHDB", h);
+  for (size_t i = 0; i < h->count; i++) {
+    const size_t k = (h->last + i) % h->count, left = g->size - (size_t)(h->at[k] - g->bytes);
+    const uint64_t stated = h == &g->texts && left >= 16 ? number_of(h->at[k] + TEXTS_SIZE, 8) : BLOCK;
+    if (!memmem(h->at[k], stated < left ? (size_t)stated : left, bytes, size)) continue;
+    h->last = k;
+    return 1;
   }
   return 0;
 }
@@ -255,7 +275,7 @@ static void add_number(const struct gate *g, hid_t a, const char *name, hid_t ty
 }
 
 /* Read an attribute, as it is stored, and add it to the list if the program has a use for its kind. */
-static int add_attribute(const struct gate *g, hid_t a, const char *name, hid_t type, hid_t space)
+static int add_attribute(struct gate *g, hid_t a, const char *name, hid_t type, hid_t space)
 {
   const size_t size = H5Tget_size(type);
   const hssize_t values = H5Sget_simple_extent_npoints(space);
@@ -267,10 +287,10 @@ static int add_attribute(const struct gate *g, hid_t a, const char *name, hid_t 
   char *room = calloc((size_t)values + 1, size), *const *text = (char *const *)(const void *)room;
   int status =
     !room || H5Aread(a, type, room) < 0 ? refuse(g, "has an attribute that cannot be read") : STATUS_OK;
-  if (!status && !variable && g->is_dense && !is_in_heap(g, "FHDB", room, size * (size_t)values))
+  if (!status && !variable && g->is_dense && !is_in_heap(g, &g->dense, room, size * (size_t)values))
     status = refuse(g, "has an attribute that does not fit into its place");
   for (int i = 0; variable && !status && i < values; i++)
-    if (text[i] && !is_in_heap(g, "GCOL", text[i], strlen(text[i])))
+    if (text[i] && !is_in_heap(g, &g->texts, text[i], strlen(text[i])))
       status = refuse(g, "has a text that does not fit into its place");
   for (int i = 0; variable && !status && is_list && i < values && i < MOST_RANK; i++)
     if (text[i]) h5_attributes_add(g->list, g->address, name, i, (int)values, 'v', text[i]);
@@ -387,5 +407,7 @@ int h5_gate_objects(int64_t file, const char *bytes, size_t size, struct buffer 
   hid_t root = H5Oopen(file, "/", H5P_DEFAULT);
   int status = root < 0 ? refuse(&g, "cannot be opened") : check_object(&g, root);
   if (root >= 0) H5Oclose(root);
+  memory_free(g.texts.at);
+  memory_free(g.dense.at);
   return status;
 }

@@ -620,11 +620,11 @@ START_TEST(tables_as_text)
   for (int i = 0; i < 6; i++) t.value[i] = values[i];
   t.step[0] = 0, t.step[1] = 2.5, t.step[2] = 1e10;
   strcpy(t.column[0].name, "a"), strcpy(t.column[1].name, "b");
-  written(&t, TABLE_COLUMNS, NULL, "# step a b\n0 1.5 NaN\n2.5 NaN inf\n1e+10 0.1 -1e+300\n");
+  written(&t, TABLE_COLUMNS, NULL, "# step a b\n0 1.5 NaN\n2.5 NaN inf\n10000000000 0.1 -1e+300\n");
   written(&t, TABLE_COLUMNS, "run",
-          "# step run a b\n0 run 1.5 NaN\n2.5 run NaN inf\n1e+10 run 0.1 -1e+300\n");
-  written(&t, TABLE_CSV, NULL, "step,a,b\n0,1.5,\n2.5,NaN,inf\n1e+10,0.1,-1e+300\n");
-  written(&t, TABLE_TSV, "x", "step\tx\ta\tb\n0\tx\t1.5\t\n2.5\tx\tNaN\tinf\n1e+10\tx\t0.1\t-1e+300\n");
+          "# step run a b\n0 run 1.5 NaN\n2.5 run NaN inf\n10000000000 run 0.1 -1e+300\n");
+  written(&t, TABLE_CSV, NULL, "step,a,b\n0,1.5,\n2.5,NaN,inf\n10000000000,0.1,-1e+300\n");
+  written(&t, TABLE_TSV, "x", "step\tx\ta\tb\n0\tx\t1.5\t\n2.5\tx\tNaN\tinf\n10000000000\tx\t0.1\t-1e+300\n");
   t.rows = 0;
   written(&t, TABLE_CSV, "run", "step,run,a,b\n");
   table_free(&t);
@@ -641,7 +641,8 @@ START_TEST(numbers_as_text)
                {-3, "-3"},
                {999999999, "999999999"},
                {-999999999, "-999999999"},
-               {1e9, "1e+09"},
+               {1e9, "1000000000"},
+               {0x1p54, "1.8014399e+16"},
                {0.5, "0.5"},
                {0.1f, "0.1"},
                {0.1, "0.1"},

@@ -115,6 +115,9 @@ os.setxattr(sys.argv[1], "system.posix_acl_default", struct.pack("<I", 2) + b"".
     test -e "$dir/acl/new/it.ckpt" && test -z "$open" || fail "in a folder with a default ACL others have rights in: $open"
   else echo "no access control lists in $dir: not tested"; fi
 fi
+chmod 644 "$dir/copies.h5"
+"$program" run -q train.steps=5 model.width=16 model.heads=2 data=bytes data.path="$text" record.path="$dir/copies.h5" record.batches=1 record.overwrite=1
+test "$(stat -c %a "$dir/copies.h5")" = 600 || fail "a private text in a new run over an open one"
 "$program" resume -q "$dir/copies.h5" train.steps=7 || fail "a private text in its private run, resumed"
 "$program" resume -q "$dir/texts.h5" train.steps=8 record.batches=1 2> "$dir/err"; test $? -eq 2 || fail "a private text in a resumed run"
 grep -q 'text.txt is closed' "$dir/err" || fail "a private text, resumed: $(cat "$dir/err")"

@@ -148,6 +148,11 @@ wrong "the window is" --by val_loss:x
 wrong "has no series vall; did you mean val?" --by vall -j 1 -q
 wrong "several values a step; say which" --by attn/max_logit -j 1 -q
 test "$(ls wrong/*.h5 | grep -c .)" -le 4 || fail "trained before the metric was tried: $(ls wrong)"
+# arms get names of their own, also where one of them is called as the second of another would be
+printf '[arm m-2]\npreset = adam\n[arm m]\npreset = muon\n' > arms.txt
+sed '1d' tiny.conf > named.conf && cat arms.txt >> named.conf
+tune named.conf sweep.dir=named --seeds 1 -q -j 1 > /dev/null 2> err || fail "named arms: $(cat err)"
+test "$(grep '^\[arm' named.tuned.conf | sort -u | grep -c .)" = 2 || fail "arms of one name: $(grep '^\[arm' named.tuned.conf)"
 "$program" plot runs/tune-tiny --figure tuning > out 2>&1; test $? = 2 && grep -q 'it is drawn by maxlogit tune' out || fail "plot: $(cat out)"
 
 finish

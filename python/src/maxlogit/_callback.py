@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from maxlogit._record import Recorder
+from maxlogit._record import Recorder, is_present
 
 _OF_WATCH = ("every", "spectra_every", "layouts", "on_error", "group")
 
@@ -39,8 +39,8 @@ class Training:
 
     def _keep(self, step: int, values: dict[str, Any]) -> None:
         for name in ("attn/max_logit", "qk_clip/gamma"):
-            known = np.asarray(values.get(name, []), dtype=float)
-            known = known[~np.isnan(known)]
+            known = np.asarray(values.get(name, []), dtype=float).ravel()
+            known = known[is_present(known)]
             if known.size:
                 self.latest[name] = float(known.max() if name.startswith("attn") else known.min())
 

@@ -25,6 +25,11 @@ MISSING = float(np.uint64(0x7FF8000020000000).view(np.float64))
 """What stands in a row where there is no value: a NaN of its own, which peaks, means and curves pass over. Any other NaN is
 the run's."""
 
+
+def is_present(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    return np.ascontiguousarray(values).view(np.uint64) != np.float64(MISSING).view(np.uint64)
+
+
 _MODES = {"new": 0, "resume": 1, "replace": 2}
 _ROWS = {"step": 0, "spectra": 1, "validation": 2, "probe": 3}
 _AXES: dict[int, tuple[str, ...]] = {0: (), 1: ("layer",), 2: ("layer", "head")}
@@ -451,7 +456,7 @@ class Recorder:
     def _tell(self, receiver: Any, step: int, row: Mapping[str, npt.NDArray[np.float64]]) -> None:
         numbers = {}
         for name, value in row.items():
-            known = value[~np.isnan(value)] if value.size else value
+            known = value.ravel()[is_present(value.ravel())]
             if known.size:
                 numbers[name] = float(known.min() if self._summary[name] == "min" else known.max())
         try:

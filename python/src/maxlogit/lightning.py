@@ -37,9 +37,8 @@ class MaxLogitCallback(Callback):  # type: ignore[misc]
             return  # gradients are accumulated
         losses, self._losses = self._losses, []
         self.training.step(step)
-        if losses and not pl_module.automatic_optimization:  # these are not divided
-            losses = [sum(losses) / len(losses)]
-        self.training.flush({"loss": sum(losses)} if losses else {})
+        divided = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
+        self.training.flush({"loss": sum(losses) * divided / len(losses)} if losses else {})  # an epoch's last ones may be fewer
         for logger in trainer.loggers:
             logger.log_metrics(self.training.latest, step=step)
 

@@ -6,6 +6,8 @@
 #include "analysis/json.h"
 #include "app/bench.h"
 #include "app/command.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "comm/comm.h"
 
 struct options {
@@ -33,7 +35,11 @@ static const struct command_option options[] = {
 static json_t *open_earlier(const char *path, struct error *e)
 {
   json_error_t wrong;
-  json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &wrong);
+  char *text;
+  size_t length;
+  if (file_read(path, &text, &length, e)) return NULL;
+  json_t *all = json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
+  memory_free(text);
   if (all && json_object_get(json_array_get(json_object_get(all, "stacks"), 0), "step_seconds")) return all;
   error_set(e, STATUS_USAGE, "bench --against=%s: %s", path,
             all ? "not what bench --json prints (no step_seconds)" : wrong.text);

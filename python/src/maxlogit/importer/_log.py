@@ -25,7 +25,9 @@ STEP_NAMES = {*_STEPS.split("|"), "global step"}
 _OF_FAIRSEQ = ("valid_num_updates", "train_num_updates")
 EPOCHS = ("epoch", "Epoch", "train/epoch")
 RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
-QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition")
+SETS = {"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"}
+QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition", "type")
+_PLACES = ("layer", "head", "expert", "seed", "local_rank", *EPOCHS)  # of which a row has one, not a series
 _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
 TEXT = object()
 _MOST_PREFIX = 1000  # letters
@@ -58,6 +60,12 @@ def number_of(text: str) -> Any:
         return TEXT if "_" in text else float(text)
     except ValueError:
         return TEXT
+
+
+def as_printed(value: Any) -> Any:
+    """A number that was printed as a text, as version 5 of transformers does: '2.5'. Other values as they are."""
+    number = number_of(value) if isinstance(value, str) else TEXT
+    return number if isinstance(number, float) else value
 
 
 def with_suffix(text: str, suffix: str) -> Any:
@@ -178,6 +186,7 @@ class Column:
 
     def __init__(self, prefix: str, name: str) -> None:
         self.prefix, self.name, self.unit = prefix, name, ""
+        self.of_table = False  # where a nan may stand for no value
         self.alone = False  # its rows are its own: other columns going back say nothing about it
         self.text: Optional[tuple[str, str]] = None  # the first value that is none: where, what
         self.blocks: list[tuple[Any, Any, Any]] = []
@@ -235,6 +244,21 @@ class Column:
         return self.sort()
 
 
+def _rows(columns: list[Column]) -> tuple[Any, Any]:
+    """The order and the step of each row of these columns."""
+    order, first = np.unique(np.concatenate([np.empty(0, np.int64), *(c.order for c in columns)]), return_index=True)
+    return order, np.concatenate([np.empty(0), *(c.steps for c in columns)])[first]
+
+
+def _first_back(rows: tuple[Any, Any], before: Any, at: Any, to: Any) -> Any:
+    """Where a column that has rows `before` and `at`, of a step `to` behind, went back: at the first row between them that is
+    not ahead of that step, of an evaluation for example."""
+    order, step = rows
+    first = np.searchsorted(order, before, "right")
+    last = np.searchsorted(order, at)
+    return np.array([order[i + int(np.argmax(step[i : k + 1] <= n))] for i, k, n in zip(first, last, to)])
+
+
 def _later_least(order: Any, falls: list[tuple[Any, Any]]) -> Floats:
     """The least step to which a column goes back after each of these places."""
     at, to = (np.concatenate([fall[i] for fall in falls]) for i in (0, 1))
@@ -248,6 +272,7 @@ class Log:
 
     def __init__(self, path: str, step: Optional[str] = None, keep_later: bool = False) -> None:
         self.path, self.step, self.keep_later = path, step, keep_later
+        self.of_table = False
         self.tag = ""
         self.columns: dict[Key, Column] = {}
         self.settings: dict[str, str] = {}
@@ -255,6 +280,7 @@ class Log:
         self.step_found = ""
         self.lines = self.skipped = self.order = 0
         self.unread: dict[str, str] = {}  # the first of each name
+        self.restarts: list[tuple[int, int]] = []  # that the log states: the order of the next row, its step
         self.unplaced: list[int] = []  # lines with a loss, but without a step
         self._without: list[tuple[Any, dict[str, Any], str, str]] = []
 
@@ -313,20 +339,21 @@ class Log:
         parts = [prefix] if prefix else []
         for name in QUALIFIERS:
             value = names.get(name)
-            if isinstance(value, str) and number_of(value) is TEXT:
+            if isinstance(value, str) and number_of(value) is TEXT and (name != "type" or value in SETS):
                 parts.append(value)
             elif name == "rank" and isinstance(value, int):
                 parts.append(f"rank{value}")
             else:
                 continue
             del names[name]
-        for name in names:
+        for name in sorted(names, key=lambda name: "global" not in name):  # before those that count within an epoch
             step = whole(names[name]) if self.is_step(name) else None
             if step is not None:
                 self.step_found = self.step_found or name
                 del names[name]
                 return self.put(step, names, "/".join(parts), run, line)
-        epoch = next((names.pop(name) for name in EPOCHS if isinstance(names.get(name), (int, float))), None)
+        epoch = next((names.pop(name) for name in EPOCHS if isinstance(as_printed(names.get(name)), (int, float))), None)
+        epoch = as_printed(epoch)
         self.put_without_step(names, epoch, "/".join(parts), run)
 
     def put_without_step(self, values: dict[str, Any], epoch: Any, prefix: str = "", run: str = "") -> None:
@@ -348,14 +375,12 @@ class Log:
         self._find_steps()
         for column in self.columns.values():
             column.settle()
-        if not any(len(column.steps) for column in self.columns.values()):
-            where = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
-            need = "a line needs a step or an epoch, and NAME=NUMBER or NAME: NUMBER, a loss among them"
-            hint = "--step NAME says what steps are called" if self.skipped else need if self.lines else ""
-            what = "no number with a step" if self.lines else "no number"
-            raise self.error(f"{what} {where}" + (f"; {hint}" if hint else ""))
+            column.of_table = self.of_table
+        self._check_rows()
+        self._check_commas()
         if not self.keep_later:
             self._drop_abandoned()
+        self._check_rows()
         twice = [(column.sort(), column.full) for column in self.columns.values() if len(column.steps)]
         names = [name for count, name in twice if count]
         if names:
@@ -375,6 +400,15 @@ class Log:
         if self.skipped:
             self.say(f"{self.skipped} line{'s' * (self.skipped > 1)} without a step: left out")
 
+    def _check_rows(self) -> None:
+        if any(len(column.steps) for column in self.columns.values()):
+            return
+        where = f"in {self.lines} line{'s' * (self.lines != 1)}" if self.lines else "of any step"
+        need = "a line needs a step or an epoch, and NAME=NUMBER or NAME: NUMBER, a loss among them"
+        hint = "--step NAME says what steps are called" if self.skipped else need if self.lines else ""
+        what = "no number with a step" if self.lines else "no number"
+        raise self.error(f"{what} {where}" + (f"; {hint}" if hint else ""))
+
     def _find_steps(self) -> None:
         rows = [row for row in self._without if row[0] is not None]
         if self.columns or not rows or self.step:
@@ -393,30 +427,61 @@ class Log:
         self.step_found = "(rows with a loss, from 1 on)" if number else "epoch"
         self.say(f"it has no steps, only epochs: {'rows with a loss are numbered' if number else 'they are the steps'}")
 
+    def _check_commas(self) -> None:
+        """UsageError: 2,345 was read as 2345 where 0,998 shows that commas are decimal ones."""
+        numbers = {column.name for column in self.columns.values() if len(column.steps)}
+        for name, value in self.unread.items():
+            if name in numbers and re.fullmatch(r"[-+]?\d+,\d+", value):
+                raise self.error(f"{name}: the comma of '{value:.40}' is a decimal one; printed numbers are read with points")
+
+    def _check_places(self, columns: list[Column]) -> None:
+        """UsageError: rows of a step are of several layers, or steps count anew from epoch to epoch: the last would count for
+        all."""
+        for column in columns:
+            if column.name not in _PLACES or column.alone or column.values.ndim > 1:
+                continue
+            step, value = np.diff(column.steps), np.diff(column.values)
+            grows = (step < 0) & (value > 0)
+            wrong = np.flatnonzero(grows if column.name in EPOCHS else (step <= 0) & (value != 0) & np.isfinite(value))
+            if wrong.size:
+                at = int(wrong[0]) + 1
+                what = f"{column.full} {column.values[at]:g} begins at step {column.steps[at]:.0f}, after step "
+                what += f"{column.steps[at - 1]:.0f} of {column.full} {column.values[at - 1]:g}"
+                raise self.error(
+                    f"{what}: steps that grow are wanted, and a column for each layer or head (max_logit.l0h1), or a log for "
+                    "each seed; --keep-later takes the last row of a step"
+                )
+
     def _drop_abandoned(self) -> None:
         of_run: dict[str, list[Column]] = {}
         for (run, _, _), column in self.columns.items():
             of_run.setdefault(run, []).append(column)
         for columns in of_run.values():
+            self._check_places(columns)
+            rows = _rows([column for column in columns if not column.alone])
+            stated = [tuple(np.array(part) for part in zip(*self.restarts))] if self.restarts else []
             falls = []
             for column in columns:
                 back = np.flatnonzero(np.diff(column.steps) < 0) + 1
                 if back.size:
-                    falls.append((column.order[back], column.steps[back], column))
-            if not falls:
+                    at = column.order[back]
+                    if not column.alone:
+                        at = _first_back(rows, column.order[back - 1], at, column.steps[back])
+                    falls.append((at, column.steps[back], column))
+            if not falls and not stated:
                 continue
-            shared = [fall[:2] for fall in falls if not fall[2].alone]
+            shared = stated + [fall[:2] for fall in falls if not fall[2].alone]
             lost = []
             for column in columns:
-                own = [fall[:2] for fall in falls if fall[2] is column] if column.alone else shared
+                own = stated + [fall[:2] for fall in falls if fall[2] is column] if column.alone else shared
                 if own:
                     keep = column.steps < _later_least(column.order, own)
                     lost.append(column.order[~keep])
                     column.keep(keep)
-            rows, to = len(np.unique(np.concatenate(lost))), min(int(fall[1].min()) for fall in falls)
+            count, to = len(np.unique(np.concatenate(lost))), min(int(fall[1].min()) for fall in [*stated, *falls])
             self.say(
-                f"the run goes back, to step {to}: {rows} row{'s' * (rows > 1)} that it left behind "
-                f"{'are' if rows > 1 else 'is'} left out (--keep-later keeps them)"
+                f"the run goes back, to step {to}: {count} row{'s' * (count != 1)} that it left behind "
+                f"{'is' if count == 1 else 'are'} left out (--keep-later keeps them)"
             )
 
     def _join_ranks(self) -> None:

@@ -125,13 +125,15 @@ def is_series_name(name: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", name)) and len(name) < 96
 
 
+# Words of names that have "max" and "attention" or "logit", and are no largest logit of attention.
+_OTHERWISE = re.compile(
+    r"abs|entropy|argmax|lm_head|(?<![a-z])(?:mean|avg|min|grad|prob|weight|out|output|memory|router|gate|loss|acc|accuracy)s?(?![a-z])"
+)
+
+
 def is_max_logit(name: str) -> bool:
     name = name.lower()
-    return (
-        "max" in name
-        and "abs" not in name
-        and ("logit" in name or ("attn" in name and "entropy" not in name) or "attention" in name)
-    )
+    return "max" in name and any(word in name for word in ("logit", "attn", "attention")) and not _OTHERWISE.search(name)
 
 
 def _find_places(name: str) -> list[tuple[str, int, int]]:

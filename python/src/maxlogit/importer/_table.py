@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maxlogit._library import UsageError
-from maxlogit._record import MISSING, Recorder
+from maxlogit._record import MISSING, Recorder, is_present
 from maxlogit.importer._folder import Folder
 from maxlogit.importer._log import Column, Floats
 from maxlogit.importer._names import AXES, Place, Rule, place
@@ -42,7 +42,7 @@ class Series:
         return tuple(AXES[letter] for letter in self.letters)
 
     def has_nan(self) -> bool:
-        return any(bool((np.isnan(column.values) & _is_present(column.values)).any()) for column, _ in self.sources)
+        return any(bool((np.isnan(column.values) & is_present(column.values)).any()) for column, _ in self.sources)
 
     def rows_of(self, which: Callable[[Floats], npt.NDArray[np.bool_]]) -> Floats:
         """Steps with such a value."""
@@ -52,7 +52,7 @@ class Series:
     def settle(self, gaps: bool) -> None:
         """Rows up to the last number: where fewer than half of them have one, the others are rows of other series. A nan
         counts as a number unless it is a gap."""
-        is_there = _is_number if gaps else _is_present
+        is_there = _is_number if gaps else is_present
         number = [is_there(column.values).reshape(len(column.steps), -1) for column, _ in self.sources]
         some = [there.any(axis=1) for there in number]
         last = max((column.steps[there][-1] for (column, _), there in zip(self.sources, some) if there.any()), default=-1)
@@ -92,16 +92,12 @@ def _is_number(values: Floats) -> npt.NDArray[np.bool_]:
     return ~np.isnan(values)
 
 
-def _is_present(values: Floats) -> npt.NDArray[np.bool_]:
-    return np.ascontiguousarray(values).view(np.uint64) != np.float64(MISSING).view(np.uint64)
-
-
 def _find_gaps(series: list[Series]) -> list[bool]:
     """Whether a nan in a series is a gap, as pandas prints one: another series has a nan where this one has numbers, and
     the other way round. The nan of a run that diverges stands alone."""
-    some = [i for i, s in enumerate(series) if s.has_nan()]
+    some = [i for i, s in enumerate(series) if s.has_nan() and all(column.of_table for column, _ in s.sources)]
     number = {i: series[i].rows_of(_is_number) for i in some}
-    nan = {i: np.setdiff1d(series[i].rows_of(_is_present), number[i]) for i in some}
+    nan = {i: np.setdiff1d(series[i].rows_of(is_present), number[i]) for i in some}
     steps = np.unique(np.concatenate([*number.values(), *nan.values()])) if some else np.empty(0)
 
     def bits(of: Floats) -> int:
@@ -119,7 +115,7 @@ def _split(column: Column) -> list[Column]:
     for at in np.ndindex(column.values.shape[1:]):
         part = Column(column.prefix, column.name + ":" + "".join(f"{x}{n}" for x, n in zip("lh", at)))
         values = column.values[(slice(None), *at)]
-        there = _is_present(values)
+        there = is_present(values)
         part.steps, part.values, part.unit = column.steps[there], values[there], column.unit
         parts.append(part)
     return parts

@@ -94,6 +94,10 @@ NUMBER = (  # with a clock's time and days left out
     rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
 )
 
+OF_EVALUATION = re.compile(
+    r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])"
+)
+
 
 class Lines:
     """Printed lines of one shape: `head` finds the step, `pair` each name and value behind it. `hint`: what is in all."""

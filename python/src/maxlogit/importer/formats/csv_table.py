@@ -17,6 +17,7 @@ from maxlogit.importer.formats._format import Format, Layout
 
 _CHUNK = 1 << 20
 _EMPTY = -9e-321  # stands for an empty cell in a chunk of numbers
+_POINTS = re.compile(r"[-+]?[1-9]\d{0,2}(\.\d{3})+(,\d*)?")  # of thousands
 _COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")  # of decimals or of thousands
 
 
@@ -68,7 +69,7 @@ class _Header:
         if not known:
             called = f" called {self.log.step}" if self.log.step else ""
             raise self.log.error(f"no column of steps{called}; --step NAME says which it is", self.line)
-        self.step = known[0]
+        self.step = min(known, key=lambda i: "global" not in names[i])  # before those that count within an epoch
         self.log.step_found = names[self.step]
 
     def _wide(self, units: dict[str, str]) -> Layout:
@@ -124,6 +125,8 @@ def _fast(chunk: bytes, header: _Header, decimal: Optional[str]) -> bool:
     width, separator = len(header.names), header.separator.encode()
     if chunk.translate(None, b"0123456789+-.,;eEinfINFatyATY \t\n"):
         return False
+    if decimal == "," and b"." in chunk:
+        return False
     if decimal == "," and separator != b",":
         chunk = chunk.replace(b",", b".")
     elif separator != b"," and b"," in chunk:
@@ -177,12 +180,13 @@ def _fast(chunk: bytes, header: _Header, decimal: Optional[str]) -> bool:
 def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) -> None:
     log, layout = header.log, header.layout
     if decimal == ",":
+        cells = [cell.replace(".", "") if _POINTS.fullmatch(cell) else cell for cell in cells]
         cells = [re.sub(r"^([-+]?[0-9]*),([0-9]+)", r"\1.\2", cell) for cell in cells]
     if len(cells) != len(header.names):
         raise log.error(f"{len(cells)} columns where the first line names {len(header.names)}", line)
-    if not decimal and header.separator != ",":
+    if not decimal:
         for i, (name, cell) in enumerate(zip(header.names, cells)):
-            if "," in cell and (layout.columns[i] or i in (header.step, layout.value)) and _COMMA.fullmatch(cell):
+            if "," in cell and (header.separator != "," or i != header.step) and (layout.columns[i] or i in (header.step, layout.value)) and _COMMA.fullmatch(cell):
                 hint = "--decimal=, reads it as a decimal comma, --decimal=. as a thousands separator"
                 raise log.error(f"{name:.60}: the comma of '{cell:.40}' is ambiguous; {hint}", line)
     step = whole(cells[header.step])
@@ -207,6 +211,7 @@ def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) 
 
 def read_table(source: Source, log: Log, options: Any, tables: Any) -> None:
     header = _Header(source, log, tables)
+    log.of_table = True
     text, decimal = source.text, options.decimal
     plain = not (header.layout.runs or header.layout.prefixes or header.layout.name >= 0)
     plain &= len({column[0] for column in header.layout.columns if column}) == 1
@@ -218,9 +223,8 @@ def read_table(source: Source, log: Log, options: Any, tables: Any) -> None:
             break
         line += chunk.count("\n")
         at += len(chunk)
-    if at >= len(text):
-        return
     cut = not text.endswith("\n")
+    what = "the last line has no end: its last number may be cut"
     if header.separator == " ":
         rows = ((i, part.split()) for i, part in enumerate(text[at:].splitlines(), 1))
     else:
@@ -233,11 +237,13 @@ def read_table(source: Source, log: Log, options: Any, tables: Any) -> None:
             if not any(cells) or cells[0].startswith("#"):
                 continue
             if cut and number == count and len(cells) < len(header.names):
-                log.say("the last line was cut short: left out")
+                what = "the last line was cut short: left out"
             else:
                 _take(header, cells, line + number, decimal)
     except csv.Error:
         raise log.error('a " without its end, or something behind it', line + reader.line_num) from None
+    if cut:
+        log.say(what)
 
 
 FORMAT = Format(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from maxlogit.importer._log import flat, whole
+from maxlogit.importer._log import as_printed, flat, whole
 from maxlogit.importer.formats._format import Format, Printed, Row
 from maxlogit.importer.formats.json_lines import Decoder
 
@@ -16,7 +16,7 @@ def _line(line: str, state: Printed) -> Optional[Row]:
         found = Decoder()(line[begin.start() : line.rfind("}") + 1]) if begin else None
     except ValueError:
         return None
-    values = dict(flat(found)) if isinstance(found, dict) else {}
+    values = {name: as_printed(x) for name, x in flat(found)} if isinstance(found, dict) else {}
     for name in list(values):
         step = whole(values[name]) if state.log.is_step(name) else None
         if step is not None:

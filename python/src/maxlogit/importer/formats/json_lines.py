@@ -71,14 +71,19 @@ def rows_in(value: Any, log: Log) -> Any:
     if not isinstance(value, dict):
         return None
     steps = [name for name in value if log.is_step(name) or name in EPOCHS]
-    history = [x for name, x in value.items() if _is_rows(x) and (name == "log_history" or _has_steps(x[0], log))]
+    history = [(name, x) for name, x in value.items() if _is_rows(x) and (name == "log_history" or _has_steps(x[0], log))]
     if history and ("log_history" in value or not any(log.is_step(name) for name in value)):
-        return iter(history[0])
+        if "log_history" in value or len(history) == 1:
+            return iter(value.get("log_history", history[0][1]))
+        return ({"split": name, **row} for name, rows in history for row in rows)
     lists = [name for name in steps if isinstance(value[name], list)]
     if not lists:
         return iter([value])
     count = len(value[lists[0]])
     same = {name: x for name, x in value.items() if isinstance(x, list) and len(x) == count}
+    left = [name for name, x in value.items() if isinstance(x, (dict, list)) and name not in same]
+    if left:
+        log.say(f"{', '.join(left[:3])[:200]}: no list of {count} values, as {lists[0]} is: left out")
     return ({name: x[i] for name, x in same.items()} for i in range(count))
 
 

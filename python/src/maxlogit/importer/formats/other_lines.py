@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Optional
 
 from maxlogit.importer._log import TEXT, Unread, with_suffix
-from maxlogit.importer.formats._format import NUMBER, Format, Printed, Row
+from maxlogit.importer.formats._format import NUMBER, OF_EVALUATION, Format, Printed, Row
 
 _MODE = r"(?:\s?\((?P<mode>train|val|valid|test|eval)\))?"
 _OPEN = r"[\s:=#\[(]{0,8}"
@@ -56,7 +56,9 @@ _PAIRS = (
 )
 _GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss[of_a=1, of_b=2]
 _OPENS = re.compile(r"\w\[")
-_SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
+_ASIDE = re.compile(  # of a step that was before
+    r"(?i)\b(?:best|restor\w*|loaded|loading|early.?stop\w*|resum\w*)\b[^\d=|]{0,80}\b(?:step|iter\w*|epoch|update)s?\b"
+)
 _TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
 _LOSS = re.compile(r"(?i)loss|perplexity|ppl|nll|xent|entropy|cost|bpb")
 _RATE = re.compile(r"(?i)(?:lr|learning.rate|grad.?norm)$")
@@ -134,7 +136,7 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
 
 
 def line(line: str, state: Printed) -> Optional[Row]:
-    if not any(c.isdigit() for c in line):
+    if not any(c.isdigit() for c in line) or _ASIDE.search(line):
         return None
     row, rest = _position(_SOURCE.sub("| ", line), state)
     if not row:
@@ -153,11 +155,11 @@ def line(line: str, state: Printed) -> Optional[Row]:
         if row.epoch is not None and not values:
             state.epoch = row.epoch  # it holds for the lines below
         return None
-    of = _SET.search(rest) if not row.prefix and not _TRAIN.search(rest) else None
+    of = OF_EVALUATION.search(rest) if not row.prefix and not _TRAIN.search(rest) else None
     prefix = of[1].lower() if of else row.prefix.lower()
     if prefix and not prefix.startswith("train"):
         prefix = "test" if prefix.startswith("test") else "val"
-        values = {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
+        values = {name if OF_EVALUATION.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
     else:
         prefix = ""
     return Row(row.at if row.epoch is None else None, values, "", row.epoch, row.at, row.total, row.within, prefix)

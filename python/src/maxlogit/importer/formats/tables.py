@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from maxlogit.importer._log import QUALIFIERS, RUNS, STEP_NAMES
+from maxlogit.importer._names import ALIASES
 from maxlogit.importer.formats._format import Format, Layout
 
 _NAMES = ("key", "metric", "metric_name", "metric.name", "tag", "variable", "name")
@@ -24,7 +25,8 @@ def _chart(names: list[str]) -> Optional[Layout]:
 def _long(names: list[str]) -> Optional[Layout]:
     value = next((i for i, name in enumerate(names) if name in ("value", "Value")), -1)
     name = next((i for i, name in enumerate(names) if name in _NAMES), -1)
-    if value < 0 or (name < 0 and not set(names) <= {"Value", "value", "Wall time", "wall_time", "timestamp", *STEP_NAMES}):
+    has_others = any(other.lower() in ALIASES for i, other in enumerate(names) if i not in (value, name))
+    if value < 0 or has_others or (name < 0 and not set(names) <= {"Value", "value", "Wall time", "wall_time", "timestamp", *STEP_NAMES}):
         return None
     runs = tuple(i for i, name in enumerate(names) if name in RUNS)
     prefixes = tuple(i for i, name in enumerate(names) if name in QUALIFIERS or name.startswith("metric.context"))

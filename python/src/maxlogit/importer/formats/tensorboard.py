@@ -140,7 +140,7 @@ def _events(source: Source, log: Log) -> Iterator[bytes]:
 def _reads(source: Source, log: Log, options: Any) -> None:
     numbers, odd = 0, 0
     for event in _events(source, log):
-        step = 0
+        step, is_start = 0, False
         found: list[tuple[str, Any]] = []
         try:
             for field, value in _fields(event):
@@ -150,11 +150,15 @@ def _reads(source: Source, log: Log, options: Any) -> None:
                         raise ValueError("a step of more than 64 bits")
                 elif field == 5:
                     found += _values(value)
+                elif field == 7:
+                    is_start |= any(inner == 1 and x == 1 for inner, x in _fields(value))  # of a SessionLog
         except (AttributeError, IndexError, OverflowError, TypeError, ValueError, struct.error):
             raise log.error("no event file of TensorBoard, or a damaged one") from None
         numbers += sum(np.size(number) for _, number in found)
         if numbers > 16 * len(source.data) + (1 << 20):
             raise log.error(f"its tensors state {numbers} numbers or more, and hold almost none of them")
+        if is_start and step and whole(step) is not None:
+            log.restarts.append((log.order + 1, step))  # purge_step of a SummaryWriter
         if whole(step) is None and found:
             odd, found = odd + 1, []
         for tag, number in found:

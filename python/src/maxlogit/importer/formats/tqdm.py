@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy as np
 
 from maxlogit.importer._log import whole
-from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
+from maxlogit.importer.formats._format import OF_EVALUATION, Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
     r"(?<!\d)(?P<at>\d{1,15})(?:/(?P<of>\d{1,15})|/\?|it)? "
@@ -80,9 +80,17 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     for name in ("global_step", "step"):
         if whole(values.get(name)) is not None:
             return Row(whole(values.pop(name)), values)
+    is_of_training = not OF_EVALUATION.search(about)
+    if not is_of_training:
+        state.log.unplaced.append(state.log.lines)
+    if not is_of_training or not int(match["at"]):  # at 0 it has the values of the bar before
+        return Row(state.last or 0, {})
     step, epoch = int(match["at"]), re.search(r"[Ee]poch\s*\[?(\d{1,15})", about)
     if epoch and match["of"]:
-        state.first_epoch = int(epoch[1]) if state.first_epoch is None else state.first_epoch
+        if state.first_epoch is None:
+            state.first_epoch = min(int(epoch[1]), 1)
+            if int(epoch[1]) > 1:
+                state.log.say(f"the first epoch of its progress bars is {int(epoch[1])}: steps are counted from epoch 1 on")
         step += (int(epoch[1]) - state.first_epoch) * int(match["of"])
     return Row(step, values)
 

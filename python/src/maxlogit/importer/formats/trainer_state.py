@@ -15,7 +15,7 @@ NAME = "trainer_state.json"
 
 
 def _folder(path: str, options: Any) -> Optional[list[Log]]:
-    """That of the last checkpoint, which has all before it."""
+    """That of most steps, which has all before it: the last checkpoint's, or the folder's own, written at the end."""
     found = [os.path.join(path, NAME)]
     for entry in os.listdir(path):
         if re.fullmatch(r"checkpoint-\d+", entry):
@@ -23,9 +23,11 @@ def _folder(path: str, options: Any) -> Optional[list[Log]]:
     found = sorted(filter(os.path.isfile, found), key=lambda file: int((re.findall(r"checkpoint-(\d+)/", file) or ["0"])[-1]))
     if not found:
         return None
-    log = Log(found[-1], options.step, options.keep_later)
-    json_lines.reads(Source(found[-1], path), log, options)
-    return [log]
+    logs = []
+    for file in {found[0], found[-1]}:
+        logs.append(Log(file, options.step, options.keep_later))
+        json_lines.reads(Source(file, path), logs[-1], options)
+    return [max(logs, key=lambda log: max((step for c in log.columns.values() for step in c.rows[0]), default=-1))]
 
 
 FORMAT = Format(
