@@ -332,6 +332,9 @@ class Silent(Importing):
             "step,seed,loss\n0,1,5\n1,1,4\n0,2,5\n1,2,4\n": "seed 2 begins at step 0",
         }.items():
             self.refused(what, self.write("log.jsonl" if text[0] == "{" else "log.csv", text))
+        for name in ("epoch", "seed"):  # which grows at a restart
+            run = self.imported(f"step,{name},loss\n10,0,5\n20,1,4\n30,1,3\n20,2,2\n30,2,1\n")
+            self.has(run, "loss", {10: 5, 20: 2, 30: 1})
         text = '{"iter": 1, "global_step": 1, "loss": 3}\n{"iter": 1, "global_step": 2, "loss": 2}\n'
         self.has(self.imported(text), "loss", {1: 3, 2: 2})
         self.has(self.imported("iter,global_step,loss\n1,1,3\n1,2,2\n"), "loss", {1: 3, 2: 2})
@@ -341,13 +344,20 @@ class Silent(Importing):
 
     def test_a_nan_of_an_object_is_one(self):
         rows = [{"step": n, "loss": float("nan") if n > 2 else 1.0, "x": float("nan") if n == 1 else 2.0} for n in range(9)]
-        self.has(self.imported("".join(json.dumps(row) + "\n" for row in rows)), "loss", {n: 1 if n < 3 else np.nan for n in range(9)})
+        self.has(
+            self.imported("".join(json.dumps(row) + "\n" for row in rows)),
+            "loss",
+            {n: 1 if n < 3 else np.nan for n in range(9)},
+        )
 
     def test_a_set_does_not_continue_another(self):
         self.write("train.csv", "step,loss\n0,3\n10,2\n")
-        run = self.imported("train.csv", self.write("val.csv", "step,loss\n20,9\n"))
-        self.has(run, "loss", {0: 3, 10: 2})
-        self.has(run, "val_loss", {20: 9})
+        for name in ("val.csv", "val_metrics.csv"):
+            run = self.imported("train.csv", self.write(name, "step,loss\n20,9\n"))
+            self.has(run, "loss", {0: 3, 10: 2})
+        self.has(self.imported("train.csv", "val.csv"), "val_loss", {20: 9})
+        run = self.imported('{"_step": 1, "train/global_step": 5, "loss": 2}\n{"_step": 2, "val/loss": 3}\n')
+        self.has(run, "val_loss", {2: 3})
 
     def test_the_last_state_of_a_trainer_is_read(self):
         for name, last in {"checkpoint-10": 10, ".": 15}.items():
@@ -717,15 +727,30 @@ class Lines(Importing):
         text = "".join(bar(f"Epoch {e}", 50 * n, n, 10 * e + n) for e in (0, 1) for n in (0, 1, 2)) + bar("Val", 50, 1, 99)
         self.has(self.imported(self.write("bars.log", text)), "loss", {1: 1, 2: 2, 3: 11, 4: 12})
         self.assertRegex(self.err, "1 line with a loss but no step or epoch left out, as line 7")
+        for other in ("Validating", "val_epoch 0", "Sampling", "Computing FID"):
+            text = bar("Finetune", 50, 1, 2) + bar(other, 50, 1, 99) + bar("Finetune", 100, 2, 1)
+            self.has(self.imported(self.write("bars.log", text)), "loss", {1: 2, 2: 1})
         self.has(self.imported(self.write("bars.log", bar("Epoch 3", 50, 1, 5))), "loss", {5: 5})
         self.assertRegex(self.err, "the first epoch of its progress bars is 3: steps are counted from epoch 1 on")
 
     def test_what_is_said_of_an_earlier_step_is_no_row(self):
         text = "step 100: loss: 4.5\nstep 200: loss: 3.5\n"
+        many = "".join(f"Epoch {n}/3, loss: {n}, val_loss: 9, best epoch: 1\n" for n in (1, 2, 3))
+        self.has(self.imported(self.write("a.log", many)), "loss", {1: 1, 2: 2, 3: 3})
         for more in ("Best checkpoint: step 100, loss: 2.35\n", "Restored best weights from step 100 (loss: 2.35)\n"):
             self.has(self.imported(self.write("a.log", text + more)), "loss", {100: 4.5, 200: 3.5})
         text = "Epoch 1: loss: 4.5\nEpoch 2: loss: 3.5\nBest epoch: 1, loss: 2.35\n"
         self.has(self.imported(self.write("a.log", text)), "loss", {1: 4.5, 2: 3.5})
+
+    def test_words_of_sets_behind_the_numbers_or_before_the_level(self):
+        for line in (
+            "step 10: loss 2.5 (val 2.6)",
+            "step 10: loss 2.5 (next eval in 90 steps)",
+            "12:00:00 [dev] INFO step 10: loss 2.5",
+        ):
+            self.has(self.imported(self.write("a.log", line + "\n")), "loss", {10: 2.5})
+        for line in ("INFO [eval] step 10: loss 2.5", "step 10 | validation | loss 2.5", "Validation step 10: loss 2.5"):
+            self.has(self.imported(self.write("a.log", line + "\n")), "val_loss", {10: 2.5})
 
     def test_decimal_commas_are_refused(self):
         self.refused("the comma of '0,998' is a decimal one", self.write("a.log", "Step 1: loss=2,345\nStep 2: loss=0,998\n"))

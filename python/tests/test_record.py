@@ -315,6 +315,29 @@ class Recording(InFolder):
             recorder.log(0, loss=1.0)
         self.assertEqual(len(told), 8)
 
+    def test_an_interrupted_row_leaves_nothing_to_the_next(self):
+        call = maxlogit._record.library.call
+        for late in (False, True):
+
+            def interrupted(name, *arguments):
+                if name != "record_row":
+                    return call(name, *arguments)
+                if late:
+                    call(name, *arguments)
+                raise KeyboardInterrupt
+
+            with maxlogit.Recorder(self.path, mode="replace") as recorder:
+                recorder.log(0, loss=1.0, val_loss=1.0)
+                with unittest.mock.patch("maxlogit._record.library.call", interrupted):
+                    with self.assertRaises(KeyboardInterrupt):
+                        recorder.log(1, loss=2.0, val_loss=2.0)
+                recorder.log(1, loss=3.0)
+                recorder.log(2, loss=4.0)
+            run = maxlogit.open(self.path)
+            self.assertEqual(list(run["loss"]), [1, 3, 4])
+            self.assertEqual(list(run["val_loss"])[: 1 + late], [1, 2][: 1 + late])
+            self.assertFalse((run["val_loss"].values > 1 + late).any())
+
     def test_a_nan_is_forwarded(self):
         told = []
         with maxlogit.Recorder(self.path, forward=types.SimpleNamespace(log=lambda values, step: told.append(values))) as r:

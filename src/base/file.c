@@ -323,6 +323,7 @@ mode_t file_closed(const char *path, gid_t group)
   struct stat info;
   if (stat(path, &info)) return 0;
   mode_t closed = closed_by(&info, group);
+  if (closed && platform_has_access_list(path)) closed |= S_IRWXG;
   if (!realpath(path, real)) return closed; /* a pipe */
   for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
     *slash = 0;

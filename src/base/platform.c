@@ -82,6 +82,8 @@ void platform_copy_attributes(int from, int to, char buffer[PLATFORM_ATTRIBUTES]
   (void)from, (void)to, (void)buffer;
 }
 
+int platform_has_access_list(const char *path) { return (void)path, 0; }
+
 clockid_t platform_condition(void *condition)
 {
   pthread_cond_init(condition, NULL);
@@ -157,6 +159,11 @@ void platform_copy_attributes(int from, int to, char buffer[PLATFORM_ATTRIBUTES]
     ssize_t size = fgetxattr(from, names + at, value, LONGEST);
     if (size >= 0 && fsetxattr(to, names + at, value, (size_t)size, 0)) continue; /* it cannot be set here */
   }
+}
+
+int platform_has_access_list(const char *path)
+{
+  return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
 clockid_t platform_condition(void *condition)

@@ -45,6 +45,8 @@ void platform_read_link(int fd, char *target, size_t room);
    are left out, on macOS all. */
 enum { PLATFORM_ATTRIBUTES = 1 << 17 }; /* bytes: twice the limit of Linux for the list and for a value */
 void platform_copy_attributes(int from, int to, char buffer[PLATFORM_ATTRIBUTES]);
+/* Has a file an access list? Its group rights are then those of the list's mask. Not on macOS. */
+int platform_has_access_list(const char *path);
 /* A condition that waits until a time of the clock that is returned, a steady one if there is one. */
 clockid_t platform_condition(void *condition);
 /* This process gets SIGTERM when its parent ends; not on macOS. */

@@ -113,6 +113,13 @@ os.setxattr(sys.argv[1], "system.posix_acl_default", struct.pack("<I", 2) + b"".
     "$program" run -q train.steps=5 model.width=16 model.heads=2 data=bytes data.path="$text" record.path="$dir/acl/new/it.h5" record.batches=1
     open=$(find "$dir/acl/new" -perm /077)
     test -e "$dir/acl/new/it.ckpt" && test -z "$open" || fail "in a folder with a default ACL others have rights in: $open"
+    chmod 640 "$text" # as its list's mask has it: another user than the owner may read it, its group may not
+    python3 -c 'import os, struct, sys
+os.setxattr(sys.argv[1], "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *x)
+  for x in ((1, 6, 2**32 - 1), (2, 4, 4242), (4, 0, 2**32 - 1), (16, 4, 2**32 - 1), (32, 0, 2**32 - 1))))' "$text"
+    "$program" run -q train.steps=5 model.width=16 model.heads=2 data=bytes data.path="$text" record.path="$dir/list.h5" record.batches=1
+    test "$(stat -c %a "$text" "$dir/list.h5" | tr '\n' ' ')" = "640 600 " || fail "a text with an access list: $(stat -c %a "$text" "$dir/list.h5")"
+    python3 -c 'import os, sys; os.removexattr(sys.argv[1], "system.posix_acl_access")' "$text" && chmod 600 "$text"
   else echo "no access control lists in $dir: not tested"; fi
 fi
 chmod 644 "$dir/copies.h5"

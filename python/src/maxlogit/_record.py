@@ -171,6 +171,7 @@ class Recorder:
         self._row: dict[str, npt.NDArray[np.float64]] = {}  # what the next row has so far
         self._last_row: dict[str, npt.NDArray[np.float64]] = {}
         self._last_events: list[tuple[Any, ...]] = []  # of the last row's step
+        self._unsent: set[str] = set()  # series whose values of an interrupted row are not recorded
         self._definitions: dict[str, tuple[Any, ...]] = {}
         self._forward = list(forward) if isinstance(forward, (list, tuple)) else [] if forward is None else [forward]
         self._summary: dict[str, str] = {}
@@ -374,29 +375,53 @@ class Recorder:
                 self._go_back(step)
             else:
                 again = False  # it has no row of these series
-            for name, value in self._row.items():
-                library.call("record_put", self._handle, self._series[name][0], value.ctypes.data, value.size)
-            calls: list[tuple[Any, ...]] = [("record_row", step)]
-            calls += [("record_event", *event) for event in (self._last_events if again else ())]
-            problem = None
-            for name, *arguments in calls:
-                try:
-                    library.call(name, self._handle, *arguments)
-                except library.UsageError:
-                    self._row = {**{n: x for n, x in self._row.items() if n not in given}, **before}
-                    raise
-                except library.MaxlogitError as error:  # the row stays in memory; the next one is written with it
-                    problem = problem or error
-            row, self._row, self._logs, self._behind = self._row, {}, True, problem is not None
-            self._last_events = [event for event in self._last_events if event[0] >= step]
-            self._last_row = row if step > before_it else {**self._last_row, **row}
-            self._last_logged = step
+            ended = self._row
+            try:
+                problem = self._put_row(step, ended, self._last_events if again else ())
+            except library.UsageError:
+                self._row = {**{n: x for n, x in ended.items() if n not in given}, **before}
+                raise
+            except BaseException:  # an interrupt: is the row there?
+                self._row, self._logs = {}, True
+                if self.last_step == step:
+                    self._keep_last(step, ended, before_it)
+                else:
+                    self._unsent, self._row = set(ended), before
+                raise
+            self._row, self._logs, self._behind = {}, True, problem is not None
+            self._keep_last(step, ended, before_it)
             if problem:
                 raise problem
             for receiver in self._forward:
-                self._tell(receiver, step, row)
+                self._tell(receiver, step, ended)
         self._row = {}
         self._logs = True
+
+    def _put_row(
+        self, step: int, row: Mapping[str, npt.NDArray[np.float64]], events: Sequence[tuple[Any, ...]]
+    ) -> Optional[library.MaxlogitError]:
+        """Returns why the row is not on disk: it stays in memory, and the next one is written with it."""
+        for name in self._unsent - row.keys():  # of a row that was interrupted
+            nothing = np.full(self._series[name][1], MISSING)
+            library.call("record_put", self._handle, self._series[name][0], nothing.ctypes.data, nothing.size)
+        for name, value in row.items():
+            library.call("record_put", self._handle, self._series[name][0], value.ctypes.data, value.size)
+        problem = None
+        for call in [("record_row", step), *(("record_event", *event) for event in events)]:
+            try:
+                library.call(call[0], self._handle, *call[1:])
+            except library.UsageError:
+                raise
+            except library.MaxlogitError as error:
+                problem = problem or error
+        self._unsent = set()
+        return problem
+
+    def _keep_last(self, step: int, row: dict[str, npt.NDArray[np.float64]], before_it: int) -> None:
+        """What a second row of the same step is joined with."""
+        self._last_events = [event for event in self._last_events if event[0] >= step]
+        self._last_row = row if step > before_it else {**self._last_row, **row}
+        self._last_logged = step
 
     def _ask(self, step: int) -> None:
         """Take the watched values into the row of a step, once. A callback does so before the next pass, and logs later."""

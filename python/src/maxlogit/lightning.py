@@ -38,7 +38,9 @@ class MaxLogitCallback(Callback):  # type: ignore[misc]
         losses, self._losses = self._losses, []
         self.training.step(step)
         divided = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1
-        self.training.flush({"loss": sum(losses) * divided / len(losses)} if losses else {})  # an epoch's last ones may be fewer
+        self.training.flush(
+            {"loss": sum(losses) * divided / len(losses)} if losses else {}
+        )  # an epoch's last ones may be fewer
         for logger in trainer.loggers:
             logger.log_metrics(self.training.latest, step=step)
 

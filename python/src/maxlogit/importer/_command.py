@@ -84,9 +84,9 @@ def _joined(logs: list[Log], messages: list[str]) -> dict[Key, Column]:
         sorted(pairs, key=lambda pair: pair[1].steps[0]) for pairs in of.values() if all(len(c.steps) for _, c in pairs)
     ]
     shared = [pairs for pairs in shared if len(pairs) > 1]
-    stems = {_stem(log.path).lower() for log in logs}
-    sets = len(stems) > 1 and stems <= SETS  # train.csv and val.csv
-    follow = not sets and all(a.steps[-1] < b.steps[0] for pairs in shared for (_, a), (_, b) in zip(pairs, pairs[1:]))
+    sets = {frozenset(SETS.intersection(re.split("[_.-]", _stem(log.path).lower()))) for log in logs}
+    same_set = len(sets) == 1  # train.csv and val.csv are of two
+    follow = same_set and all(a.steps[-1] < b.steps[0] for pairs in shared for (_, a), (_, b) in zip(pairs, pairs[1:]))
     if shared and follow:
         for a, b in {(a[0].path, b[0].path): (a, b) for pairs in shared for a, b in zip(pairs, pairs[1:])}.values():
             messages.append(f"{b[0].path} continues {a[0].path}, from step {b[1].steps[0]:.0f} on")

@@ -62,6 +62,11 @@ def number_of(text: str) -> Any:
         return TEXT
 
 
+def rank_of_step(name: str) -> int:
+    """Of several names of steps the first one counts: W&B's, which all rows have; others may count within an epoch."""
+    return 0 if name == "_step" else 1 if "global" in name else 2
+
+
 def as_printed(value: Any) -> Any:
     """A number that was printed as a text, as version 5 of transformers does: '2.5'. Other values as they are."""
     number = number_of(value) if isinstance(value, str) else TEXT
@@ -346,7 +351,7 @@ class Log:
             else:
                 continue
             del names[name]
-        for name in sorted(names, key=lambda name: "global" not in name):  # before those that count within an epoch
+        for name in sorted(names, key=rank_of_step):
             step = whole(names[name]) if self.is_step(name) else None
             if step is not None:
                 self.step_found = self.step_found or name
@@ -441,8 +446,9 @@ class Log:
             if column.name not in _PLACES or column.alone or column.values.ndim > 1:
                 continue
             step, value = np.diff(column.steps), np.diff(column.values)
-            grows = (step < 0) & (value > 0)
-            wrong = np.flatnonzero(grows if column.name in EPOCHS else (step <= 0) & (value != 0) & np.isfinite(value))
+            differs = value > 0 if column.name in EPOCHS else (value != 0) & np.isfinite(value)
+            anew = (step < 0) & (column.steps[1:] <= column.steps[0])  # a restart goes back to a checkpoint
+            wrong = np.flatnonzero(differs & (anew | ((step == 0) & (column.name not in EPOCHS))))
             if wrong.size:
                 at = int(wrong[0]) + 1
                 what = f"{column.full} {column.values[at]:g} begins at step {column.steps[at]:.0f}, after step "
@@ -478,7 +484,10 @@ class Log:
                     keep = column.steps < _later_least(column.order, own)
                     lost.append(column.order[~keep])
                     column.keep(keep)
-            count, to = len(np.unique(np.concatenate(lost))), min(int(fall[1].min()) for fall in [*stated, *falls])
+            count, to = (
+                len(np.unique(np.concatenate(lost))),
+                min(int(fall[1].min()) for fall in [*stated, *(fall[:2] for fall in falls)]),
+            )
             self.say(
                 f"the run goes back, to step {to}: {count} row{'s' * (count != 1)} that it left behind "
                 f"{'is' if count == 1 else 'are'} left out (--keep-later keeps them)"

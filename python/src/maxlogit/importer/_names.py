@@ -169,9 +169,7 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
 def name_of(pattern: str) -> str:
     """A series' name: what is between the places and the words before these, of letters that a name may have."""
     words = "|".join(sorted(set().union(*_WORDS.values()), key=len, reverse=True))
-    out = re.sub(
-        rf"(?:[._/\-]*(?<![A-Za-z])(?:{words})[._/\-\[ ]*)?\{{[lhe]\}}", "", pattern[:_MOST], flags=re.IGNORECASE
-    )
+    out = re.sub(rf"(?:[._/\-]*(?<![A-Za-z])(?:{words})[._/\-\[ ]*)?\{{[lhe]\}}", "", pattern[:_MOST], flags=re.IGNORECASE)
     out = re.sub(r"[^A-Za-z0-9_./-]", "_", out)
     out = re.sub(r"([._/-])[._/-]+", r"\1", out).strip("._/-")
     return out[:90].rstrip("._/-") or "unnamed"

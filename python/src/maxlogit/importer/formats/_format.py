@@ -59,6 +59,7 @@ class Printed:
     step: Optional[int] = None
     epoch: Optional[int] = None
     first_epoch: Optional[int] = None
+    about: Optional[str] = None  # the description of the training's bars, where they have one
     last: Optional[int] = None  # the step of the last row before these
     counts: str = ""  # of lines with two, as LitGPT's "iter 16 step 1"; one with the other alone belongs to the last step
     rows: list[Row] = field(default_factory=list)  # that wait for the length of an epoch, and those behind them
@@ -92,10 +93,6 @@ NUMBER = (  # with a clock's time and days left out
     r"(?:np\.\w+\(|tensor\(|\[+(?=[^\[\],]*\]))?(?P<value>[-+]?(?:(?:\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?![\d_])|\d+)"
     r"(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?|None|N/A)(?![\w.]*[=:]))"
     rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
-)
-
-OF_EVALUATION = re.compile(
-    r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])"
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from maxlogit.importer._log import EPOCHS, QUALIFIERS, RUNS, TEXT, Log, number_of, whole
+from maxlogit.importer._log import EPOCHS, QUALIFIERS, RUNS, TEXT, Log, number_of, rank_of_step, whole
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format, Layout
 
@@ -69,7 +69,7 @@ class _Header:
         if not known:
             called = f" called {self.log.step}" if self.log.step else ""
             raise self.log.error(f"no column of steps{called}; --step NAME says which it is", self.line)
-        self.step = min(known, key=lambda i: "global" not in names[i])  # before those that count within an epoch
+        self.step = min(known, key=lambda i: rank_of_step(names[i]))
         self.log.step_found = names[self.step]
 
     def _wide(self, units: dict[str, str]) -> Layout:
@@ -186,7 +186,12 @@ def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) 
         raise log.error(f"{len(cells)} columns where the first line names {len(header.names)}", line)
     if not decimal:
         for i, (name, cell) in enumerate(zip(header.names, cells)):
-            if "," in cell and (header.separator != "," or i != header.step) and (layout.columns[i] or i in (header.step, layout.value)) and _COMMA.fullmatch(cell):
+            if (
+                "," in cell
+                and (header.separator != "," or i != header.step)
+                and (layout.columns[i] or i in (header.step, layout.value))
+                and _COMMA.fullmatch(cell)
+            ):
                 hint = "--decimal=, reads it as a decimal comma, --decimal=. as a thousands separator"
                 raise log.error(f"{name:.60}: the comma of '{cell:.40}' is ambiguous; {hint}", line)
     step = whole(cells[header.step])

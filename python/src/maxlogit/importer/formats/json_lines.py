@@ -74,7 +74,7 @@ def rows_in(value: Any, log: Log) -> Any:
     history = [(name, x) for name, x in value.items() if _is_rows(x) and (name == "log_history" or _has_steps(x[0], log))]
     if history and ("log_history" in value or not any(log.is_step(name) for name in value)):
         if "log_history" in value or len(history) == 1:
-            return iter(value.get("log_history", history[0][1]))
+            return iter(dict(history).get("log_history", history[0][1]))
         return ({"split": name, **row} for name, rows in history for row in rows)
     lists = [name for name in steps if isinstance(value[name], list)]
     if not lists:

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Optional
 
 from maxlogit.importer._log import TEXT, Unread, with_suffix
-from maxlogit.importer.formats._format import NUMBER, OF_EVALUATION, Format, Printed, Row
+from maxlogit.importer.formats._format import NUMBER, Format, Printed, Row
 
 _MODE = r"(?:\s?\((?P<mode>train|val|valid|test|eval)\))?"
 _OPEN = r"[\s:=#\[(]{0,8}"
@@ -56,9 +56,12 @@ _PAIRS = (
 )
 _GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss[of_a=1, of_b=2]
 _OPENS = re.compile(r"\w\[")
+_SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
 _ASIDE = re.compile(  # of a step that was before
     r"(?i)\b(?:best|restor\w*|loaded|loading|early.?stop\w*|resum\w*)\b[^\d=|]{0,80}\b(?:step|iter\w*|epoch|update)s?\b"
 )
+_PLACED = re.compile(r"(?i)(?:step|iter\w*|epoch|update|batch)s?[\s:=#\[(]{0,8}\d")
+_LEVEL = re.compile(r"\b(?:INFO|DEBUG|WARNING|ERROR)\b")
 _TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
 _LOSS = re.compile(r"(?i)loss|perplexity|ppl|nll|xent|entropy|cost|bpb")
 _RATE = re.compile(r"(?i)(?:lr|learning.rate|grad.?norm)$")
@@ -136,9 +139,11 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
 
 
 def line(line: str, state: Printed) -> Optional[Row]:
-    if not any(c.isdigit() for c in line) or _ASIDE.search(line):
+    if not any(c.isdigit() for c in line):
         return None
-    row, rest = _position(_SOURCE.sub("| ", line), state)
+    aside = _ASIDE.search(line)
+    is_aside = bool(aside and not _PLACED.search(line[: aside.start()]))
+    row, rest = (None, line) if is_aside else _position(_SOURCE.sub("| ", line), state)
     if not row:
         if "loss" in line.lower() and any(_LOSS.search(name) for name in pairs(line)[0]):
             state.log.unplaced.append(state.log.lines)
@@ -148,6 +153,8 @@ def line(line: str, state: Printed) -> Optional[Row]:
         for name, inside in _GROUP.findall(rest):
             values.update((f"{name}/{key}", x) for key, x in pairs(inside)[0].items())
         rest = _GROUP.sub("|", rest)
+    first = _PAIRS[0].search(rest) or _PAIRS[1].search(rest)
+    before = _LEVEL.split(rest[: first.start()] if first else rest)[-1]  # says of which set the numbers are
     found, rest = pairs(rest)
     values.update(found)
     begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
@@ -155,11 +162,11 @@ def line(line: str, state: Printed) -> Optional[Row]:
         if row.epoch is not None and not values:
             state.epoch = row.epoch  # it holds for the lines below
         return None
-    of = OF_EVALUATION.search(rest) if not row.prefix and not _TRAIN.search(rest) else None
+    of = _SET.search(before) if not row.prefix and not _TRAIN.search(rest) else None
     prefix = of[1].lower() if of else row.prefix.lower()
     if prefix and not prefix.startswith("train"):
         prefix = "test" if prefix.startswith("test") else "val"
-        values = {name if OF_EVALUATION.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
+        values = {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
     else:
         prefix = ""
     return Row(row.at if row.epoch is None else None, values, "", row.epoch, row.at, row.total, row.within, prefix)

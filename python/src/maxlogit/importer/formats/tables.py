@@ -26,7 +26,11 @@ def _long(names: list[str]) -> Optional[Layout]:
     value = next((i for i, name in enumerate(names) if name in ("value", "Value")), -1)
     name = next((i for i, name in enumerate(names) if name in _NAMES), -1)
     has_others = any(other.lower() in ALIASES for i, other in enumerate(names) if i not in (value, name))
-    if value < 0 or has_others or (name < 0 and not set(names) <= {"Value", "value", "Wall time", "wall_time", "timestamp", *STEP_NAMES}):
+    if (
+        value < 0
+        or has_others
+        or (name < 0 and not set(names) <= {"Value", "value", "Wall time", "wall_time", "timestamp", *STEP_NAMES})
+    ):
         return None
     runs = tuple(i for i, name in enumerate(names) if name in RUNS)
     prefixes = tuple(i for i, name in enumerate(names) if name in QUALIFIERS or name.startswith("metric.context"))

@@ -9,13 +9,14 @@ from typing import Any, Optional
 import numpy as np
 
 from maxlogit.importer._log import whole
-from maxlogit.importer.formats._format import OF_EVALUATION, Format, Lines, Printed, Row, Waiting
+from maxlogit.importer.formats._format import Format, Lines, Printed, Row, Waiting
 
 _BAR = re.compile(
     r"(?<!\d)(?P<at>\d{1,15})(?:/(?P<of>\d{1,15})|/\?|it)? "
     r"\[[\d:]{1,20}(?:<[\d:?]{1,20})?, {1,8}[\d.?]{1,20} ?\w{1,20}/\w{1,20}(?P<rest>[^\]]{0,4000})\]"
 )
 _PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]{0,95})=NUMBER")
+_OF_OTHERS = re.compile("val|eval|test|sanity|sampl|predict|generat|comput|load")
 
 
 def _bars(line: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -80,7 +81,10 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     for name in ("global_step", "step"):
         if whole(values.get(name)) is not None:
             return Row(whole(values.pop(name)), values)
-    is_of_training = not OF_EVALUATION.search(about)
+    what = re.sub(r"[Tt]rain(ing)?|[Ee]poch|[^A-Za-z]", "", about).lower()
+    if state.about is None and what and not _OF_OTHERS.search(what):
+        state.about = what
+    is_of_training = what in ("", state.about)
     if not is_of_training:
         state.log.unplaced.append(state.log.lines)
     if not is_of_training or not int(match["at"]):  # at 0 it has the values of the bar before
