@@ -335,12 +335,18 @@ class Silent(Importing):
         for name in ("epoch", "seed"):  # which grows at a restart
             run = self.imported(f"step,{name},loss\n10,0,5\n20,1,4\n30,1,3\n20,2,2\n30,2,1\n")
             self.has(run, "loss", {10: 5, 20: 2, 30: 1})
-        text = '{"iter": 1, "global_step": 1, "loss": 3}\n{"iter": 1, "global_step": 2, "loss": 2}\n'
+        text = "".join(f'{{"iter": 1, "global_step": {n}, "epoch": {n}, "loss": {4 - n}}}\n' for n in (1, 2))
         self.has(self.imported(text), "loss", {1: 3, 2: 2})
-        self.has(self.imported("iter,global_step,loss\n1,1,3\n1,2,2\n"), "loss", {1: 3, 2: 2})
+        self.has(self.imported("iter,global_step,epoch,loss\n1,1,0,3\n1,2,1,2\n"), "loss", {1: 3, 2: 2})
+        text = '{"step": 0, "global_step": 0, "loss": 3}\n{"step": 1, "val_loss": 1}\n'
+        self.has(self.imported(text), "val_loss", {1: 1})
         run = self.imported('{"type": "train", "step": 1, "loss": 3}\n{"type": "eval", "step": 2, "loss": 9}\n')
         self.has(run, "loss", {1: 3})
         self.has(run, "val_loss", {2: 9})
+        run = self.imported("step,kind,loss\n1,train,3\n2,Eval,9\n")
+        self.has(run, "loss", {1: 3})
+        self.has(run, "val_loss", {2: 9})
+        self.has(self.imported("step,kind,loss\n1,scalar,3\n"), "loss", {1: 3})
 
     def test_a_nan_of_an_object_is_one(self):
         rows = [{"step": n, "loss": float("nan") if n > 2 else 1.0, "x": float("nan") if n == 1 else 2.0} for n in range(9)]
@@ -356,8 +362,13 @@ class Silent(Importing):
             run = self.imported("train.csv", self.write(name, "step,loss\n20,9\n"))
             self.has(run, "loss", {0: 3, 10: 2})
         self.has(self.imported("train.csv", "val.csv"), "val_loss", {20: 9})
+        self.has(self.imported("train.csv", self.write("train2.csv", "step,loss\n20,1\n")), "loss", {0: 3, 10: 2, 20: 1})
         run = self.imported('{"_step": 1, "train/global_step": 5, "loss": 2}\n{"_step": 2, "val/loss": 3}\n')
         self.has(run, "val_loss", {2: 3})
+
+    def test_max_logits_of_groups(self):
+        for name in ("metrics/output/max_logit.l0", "loss/max_attn_logit.l0"):
+            self.assertIn("attn/max_logit", list(self.imported(f"step,lr,{name}\n0,1,2\n")), name)
 
     def test_the_last_state_of_a_trainer_is_read(self):
         for name, last in {"checkpoint-10": 10, ".": 15}.items():
@@ -372,7 +383,11 @@ class Silent(Importing):
         run = self.imported('{"train": [{"step": 0, "loss": 4}], "val": [{"step": 1, "loss": 9}]}\n')
         self.has(run, "loss", {0: 4})
         self.has(run, "val_loss", {1: 9})
+        run = self.imported('{"history": [{"step": 0, "loss": 3}], "evals": [{"step": 0, "val_loss": 2}]}\n')
+        self.has(run, "loss", {0: 3})
+        self.has(run, "val_loss", {0: 2})
         self.has(self.imported("step,name,loss,value\n0,a,3,7\n"), "loss", {0: 3})
+        self.has(self.imported("step,lr,metric,value\n0,0.1,loss,3\n0,0.1,val_loss,9\n"), "val_loss", {0: 9})
         self.imported("step,loss\n0,12.5\n10,1")
         self.assertRegex(self.err, "the last line has no end: its last number may be cut")
 
@@ -520,6 +535,7 @@ class Tables(Importing):
         self.has(self.imported(steps, decimal="."), "loss", {1000: 1.5})
         quoted = self.write("c.csv", 'step,loss\n1,"2,345"\n2,"0,999"\n')
         self.refused("c.csv:2: loss: the comma of '2,345' is ambiguous", quoted)
+        self.has(self.imported('step,gpus,loss\n0,"0,1",3\n'), "loss", {0: 3})
         self.has(self.imported(quoted, decimal=","), "loss", {1: 2.345, 2: 0.999})
 
     def test_numbers_as_torch_prints_them(self):
@@ -725,8 +741,8 @@ class Lines(Importing):
     def test_bars_of_evaluations_and_bars_at_0(self):
         bar = "{}: {}%|#| {}/2 [00:10<00:10, 10.0s/it, loss={}]\n".format
         text = "".join(bar(f"Epoch {e}", 50 * n, n, 10 * e + n) for e in (0, 1) for n in (0, 1, 2)) + bar("Val", 50, 1, 99)
-        self.has(self.imported(self.write("bars.log", text)), "loss", {1: 1, 2: 2, 3: 11, 4: 12})
-        self.assertRegex(self.err, "1 line with a loss but no step or epoch left out, as line 7")
+        self.has(self.imported(self.write("bars.log", text)), "loss", {0: 0, 1: 1, 2: 2, 3: 11, 4: 12})
+        self.assertRegex(self.err, "1 progress bar not of the training left out, as 'Val'")
         for other in ("Validating", "val_epoch 0", "Sampling", "Computing FID"):
             text = bar("Finetune", 50, 1, 2) + bar(other, 50, 1, 99) + bar("Finetune", 100, 2, 1)
             self.has(self.imported(self.write("bars.log", text)), "loss", {1: 2, 2: 1})
@@ -749,7 +765,20 @@ class Lines(Importing):
             "12:00:00 [dev] INFO step 10: loss 2.5",
         ):
             self.has(self.imported(self.write("a.log", line + "\n")), "loss", {10: 2.5})
-        for line in ("INFO [eval] step 10: loss 2.5", "step 10 | validation | loss 2.5", "Validation step 10: loss 2.5"):
+        for line in (
+            "[loss best at epoch 0] step 10: loss 2.5",
+            "INFO:restored.trainer: step: 10 loss: 2.5",
+            "[resumed] step 10: loss 2.5",
+        ):
+            self.has(self.imported(self.write("a.log", line + "\n")), "loss", {10: 2.5})
+        for line in (
+            "epoch 1, step 10, time: 12.0, val, loss: 2.5",
+            "step 10 loss=2.5 (validation)",
+            "x - eval - INFO - step 10 loss 2.5",
+            "INFO [eval] step 10: loss 2.5",
+            "step 10 | validation | loss 2.5",
+            "Validation step 10: loss 2.5",
+        ):
             self.has(self.imported(self.write("a.log", line + "\n")), "val_loss", {10: 2.5})
 
     def test_decimal_commas_are_refused(self):

@@ -763,20 +763,27 @@ static int gives_owner(int folder, const char *name, uid_t owner)
   return gives;
 }
 
+/* For the owner of a file, who may be of the file's group. */
+static int is_readable_for(const struct stat *run, const struct stat *file)
+{
+  return run->st_nlink && (file->st_uid == run->st_uid || run->st_mode & S_IROTH ||
+                           (run->st_mode & S_IRGRP && file->st_gid == run->st_gid));
+}
+
 /* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
-   one name, of this user or of *reader, to whom it tells nothing new; NULL: the owner of the folder. -1, with an error,
-   otherwise. */
-static int open_own(const char *path, int flags, mode_t mode, const uid_t *reader, const char *what,
+   one name, of this user, or of one who may read `beside`, so that it tells him nothing new; NULL: of the folder's owner.
+   -1, with an error, otherwise. */
+static int open_own(const char *path, int flags, mode_t mode, const struct stat *beside, const char *what,
                     struct stat *info, struct error *e)
 {
-  struct stat above;
+  struct stat above = {.st_uid = geteuid()};
   int folder = folder_of(path, what, e);
   if (folder < 0) return -1;
-  if (!reader) reader = fstat(folder, &above) ? &(uid_t){geteuid()} : &above.st_uid;
-  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, mode), reason = errno;
-  const int own = fd >= 0 && !fstat(fd, info) &&
-                  (info->st_uid == geteuid() || info->st_uid == *reader ||
-                   gives_owner(folder, name_in(path), info->st_uid));
+  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, mode), reason = errno, own = 0;
+  if (fd >= 0 && !fstat(fd, info))
+    own = info->st_uid == geteuid() ||
+          (beside ? is_readable_for(beside, info) : !fstat(folder, &above) && info->st_uid == above.st_uid) ||
+          gives_owner(folder, name_in(path), info->st_uid);
   close(folder);
   errno = reason;
   if (fd < 0 && errno == ELOOP)
@@ -786,7 +793,7 @@ static int open_own(const char *path, int flags, mode_t mode, const uid_t *reade
     fail(e, what, path);
   else {
     if (own && S_ISREG(info->st_mode) && info->st_nlink <= 1) return fd;
-    error_set(e, STATUS_FAIL, "cannot %s %s: it is %s; remove it", what, path,
+    error_set(e, STATUS_FAIL, "cannot %s %s: it is %s; move it away", what, path,
               !S_ISREG(info->st_mode) ? "not a regular file"
               : info->st_nlink > 1    ? "a file with more than one hard link"
                                       : "another user's file");
@@ -797,11 +804,10 @@ static int open_own(const char *path, int flags, mode_t mode, const uid_t *reade
 
 struct append *append_open(const char *path, const struct lock *held, struct error *e)
 {
-  const struct stat *beside = held && held->guarded && held->guarded->st_nlink ? held->guarded : NULL;
-  const mode_t closed = beside ? closed_by(beside, beside->st_gid) : 0;
-  const uid_t reader = beside ? beside->st_uid : geteuid();
+  const struct stat none = {0}, *run = held && held->guarded ? held->guarded : &none;
+  const mode_t closed = run->st_nlink ? closed_by(run, run->st_gid) : 0;
   struct stat now;
-  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, 0666 & ~closed, &reader, "write", &now, e);
+  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, 0666 & ~closed, run, "write", &now, e);
   if (fd < 0) return NULL;
   if (now.st_mode & closed) fchmod(fd, now.st_mode & 07777 & ~closed); /* one that was there */
   struct append *a = memory_new(1, sizeof *a);

@@ -76,8 +76,8 @@ int file_check_mapped(int fd, const char *path, struct error *);
 char *file_read_end(const char *path, size_t most, size_t *length);
 
 /* Append-only text with one write per call; after a failure the file is as before the call. An existing file must be
-   regular and have one name, and be of this user or of the owner of the file that the lock (may be NULL) guards; it is
-   as private as that. append_cut shortens it to `length` bytes. */
+   regular and have one name, and be of this user or of one who may read the file that the lock (may be NULL) guards; it
+   is as private as that. append_cut shortens it to `length` bytes. */
 struct append;
 struct append *append_open(const char *path, const struct lock *, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);

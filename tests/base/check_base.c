@@ -1903,11 +1903,15 @@ START_TEST(what_is_read_is_kept_private)
     ck_assert(!chown(".", 65534, 65534));
     ck_assert_ptr_null(append_open("lines", lock, &e));
     ck_assert_ptr_nonnull(strstr(e.text, "another user's file"));
-    ck_assert(!chown("file", 65534, (gid_t)-1)); /* who owns the guarded file */
+    for (int by = 0; by < 3; by++) { /* he owns the guarded file, or is of its group, or all may read it */
+      ck_assert(!chown("file", by ? 0 : 65534, by == 1 ? 65534 : 0) && !chmod("file", by == 2 ? 0644 : 0640));
+      lock_guard(lock, "file");
+      struct append *lines = append_open("lines", lock, &e);
+      ck_assert_ptr_nonnull(lines);
+      append_close(lines);
+    }
+    ck_assert(!chown("file", 0, 0) && !chmod("file", 0640));
     lock_guard(lock, "file");
-    struct append *lines = append_open("lines", lock, &e);
-    ck_assert_ptr_nonnull(lines);
-    append_close(lines);
   }
   ck_assert_uint_eq(umask(022), 022);
   lock_keep_private(lock);

@@ -84,7 +84,10 @@ def _joined(logs: list[Log], messages: list[str]) -> dict[Key, Column]:
         sorted(pairs, key=lambda pair: pair[1].steps[0]) for pairs in of.values() if all(len(c.steps) for _, c in pairs)
     ]
     shared = [pairs for pairs in shared if len(pairs) > 1]
-    sets = {frozenset(SETS.intersection(re.split("[_.-]", _stem(log.path).lower()))) for log in logs}
+    sets = {
+        frozenset((SETS - {"train", "training"}).intersection(re.split(r"[_.\-\d]+", _stem(log.path).lower())))
+        for log in logs
+    }
     same_set = len(sets) == 1  # train.csv and val.csv are of two
     follow = same_set and all(a.steps[-1] < b.steps[0] for pairs in shared for (_, a), (_, b) in zip(pairs, pairs[1:]))
     if shared and follow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -26,7 +26,8 @@ _OF_FAIRSEQ = ("valid_num_updates", "train_num_updates")
 EPOCHS = ("epoch", "Epoch", "train/epoch")
 RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 SETS = {"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"}
-QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition", "type")
+SET_COLUMNS = ("type", "kind", "event")  # qualifiers where they have a set's name
+QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition", *SET_COLUMNS)
 _PLACES = ("layer", "head", "expert", "seed", "local_rank", *EPOCHS)  # of which a row has one, not a series
 _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
 TEXT = object()
@@ -62,9 +63,16 @@ def number_of(text: str) -> Any:
         return TEXT
 
 
-def rank_of_step(name: str) -> int:
-    """Of several names of steps the first one counts: W&B's, which all rows have; others may count within an epoch."""
-    return 0 if name == "_step" else 1 if "global" in name else 2
+def qualifies(name: str, value: Any) -> bool:
+    """Whether a text says of what the numbers beside it are."""
+    return isinstance(value, str) and number_of(value) is TEXT and (name not in SET_COLUMNS or value.lower() in SETS)
+
+
+def first_step(names: list[str], all_names: Iterable[str]) -> str:
+    """Of several names of steps the one that counts: that of W&B, which all its rows have; where there is an epoch, a global
+    one, as others may count within it; the first."""
+    has_epoch = any(name in EPOCHS for name in all_names)
+    return "_step" if "_step" in names else next((name for name in names if has_epoch and "global" in name), names[0])
 
 
 def as_printed(value: Any) -> Any:
@@ -344,19 +352,19 @@ class Log:
         parts = [prefix] if prefix else []
         for name in QUALIFIERS:
             value = names.get(name)
-            if isinstance(value, str) and number_of(value) is TEXT and (name != "type" or value in SETS):
+            if qualifies(name, value):
                 parts.append(value)
             elif name == "rank" and isinstance(value, int):
                 parts.append(f"rank{value}")
             else:
                 continue
             del names[name]
-        for name in sorted(names, key=rank_of_step):
-            step = whole(names[name]) if self.is_step(name) else None
-            if step is not None:
-                self.step_found = self.step_found or name
-                del names[name]
-                return self.put(step, names, "/".join(parts), run, line)
+        steps = [name for name in names if self.is_step(name) and whole(names[name]) is not None]
+        if steps:
+            name = first_step(steps, names)
+            self.step_found = self.step_found or name
+            step = whole(names.pop(name)) or 0
+            return self.put(step, names, "/".join(parts), run, line)
         epoch = next((names.pop(name) for name in EPOCHS if isinstance(as_printed(names.get(name)), (int, float))), None)
         epoch = as_printed(epoch)
         self.put_without_step(names, epoch, "/".join(parts), run)

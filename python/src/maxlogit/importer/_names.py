@@ -133,7 +133,8 @@ _OTHERWISE = re.compile(
 
 def is_max_logit(name: str) -> bool:
     name = name.lower()
-    return "max" in name and any(word in name for word in ("logit", "attn", "attention")) and not _OTHERWISE.search(name)
+    own = name[name.rfind("/", 0, max(name.rfind("max"), 0)) + 1 :]  # without the groups that it is in
+    return "max" in name and any(word in name for word in ("logit", "attn", "attention")) and not _OTHERWISE.search(own)
 
 
 def _find_places(name: str) -> list[tuple[str, int, int]]:

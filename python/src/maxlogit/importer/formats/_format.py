@@ -59,7 +59,7 @@ class Printed:
     step: Optional[int] = None
     epoch: Optional[int] = None
     first_epoch: Optional[int] = None
-    about: Optional[str] = None  # the description of the training's bars, where they have one
+    others: list[str] = field(default_factory=list)  # what progress bars with values are of that are not the training's
     last: Optional[int] = None  # the step of the last row before these
     counts: str = ""  # of lines with two, as LitGPT's "iter 16 step 1"; one with the other alone belongs to the last step
     rows: list[Row] = field(default_factory=list)  # that wait for the length of an epoch, and those behind them

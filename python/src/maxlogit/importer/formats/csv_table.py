@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from maxlogit.importer._log import EPOCHS, QUALIFIERS, RUNS, TEXT, Log, number_of, rank_of_step, whole
+from maxlogit.importer._log import EPOCHS, QUALIFIERS, RUNS, TEXT, Log, first_step, number_of, qualifies, whole
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format, Layout
 
@@ -69,7 +69,7 @@ class _Header:
         if not known:
             called = f" called {self.log.step}" if self.log.step else ""
             raise self.log.error(f"no column of steps{called}; --step NAME says which it is", self.line)
-        self.step = min(known, key=lambda i: rank_of_step(names[i]))
+        self.step = names.index(first_step([names[i] for i in known], names))
         self.log.step_found = names[self.step]
 
     def _wide(self, units: dict[str, str]) -> Layout:
@@ -188,7 +188,7 @@ def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) 
         for i, (name, cell) in enumerate(zip(header.names, cells)):
             if (
                 "," in cell
-                and (header.separator != "," or i != header.step)
+                and (header.separator != "," or (i != header.step and number_of(cell) is not TEXT))
                 and (layout.columns[i] or i in (header.step, layout.value))
                 and _COMMA.fullmatch(cell)
             ):
@@ -201,7 +201,9 @@ def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) 
         log.skipped += 1
         return
     run = " ".join(cells[i] for i in layout.runs if cells[i])
-    marks = [cells[i] for i in layout.prefixes if cells[i] and (header.names[i] == "rank" or number_of(cells[i]) is TEXT)]
+    marks = [
+        cells[i] for i in layout.prefixes if cells[i] and (header.names[i] == "rank" or qualifies(header.names[i], cells[i]))
+    ]
     prefix = "/".join(mark if number_of(mark) is TEXT else f"rank{mark}" for mark in marks)
     if layout.name >= 0:
         log.put(step, {cells[layout.name]: cells[layout.value]}, prefix, run, line, alone=True)

@@ -6,9 +6,10 @@ import ast
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-from maxlogit.importer._log import EPOCHS, Log
+from maxlogit.importer._log import EPOCHS, SETS, Log
 from maxlogit.importer._source import Source
 from maxlogit.importer.formats._format import Format
 
@@ -75,7 +76,7 @@ def rows_in(value: Any, log: Log) -> Any:
     if history and ("log_history" in value or not any(log.is_step(name) for name in value)):
         if "log_history" in value or len(history) == 1:
             return iter(dict(history).get("log_history", history[0][1]))
-        return ({"split": name, **row} for name, rows in history for row in rows)
+        return _of_lists(history)
     lists = [name for name in steps if isinstance(value[name], list)]
     if not lists:
         return iter([value])
@@ -85,6 +86,16 @@ def rows_in(value: Any, log: Log) -> Any:
     if left:
         log.say(f"{', '.join(left[:3])[:200]}: no list of {count} values, as {lists[0]} is: left out")
     return ({name: x[i] for name, x in same.items()} for i in range(count))
+
+
+def _of_lists(history: list[tuple[str, list[dict[str, Any]]]]) -> Iterator[dict[str, Any]]:
+    """Rows of several lists, told apart by the set that a list is of, or by its name where two have a column in common."""
+    columns = Counter(name for _, rows in history for name in rows[0] if "step" not in name and name not in EPOCHS)
+    for name, rows in history:
+        of = next((word for word in re.split(r"[_./-]", name.lower()) if word in SETS), "")
+        if not of and any(columns[column] > 1 for column in rows[0]):
+            of = name
+        yield from ({"split": of, **row} if of else row for row in rows)
 
 
 def _has_steps(row: dict[str, Any], log: Log) -> bool:

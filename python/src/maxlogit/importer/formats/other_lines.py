@@ -58,8 +58,10 @@ _GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss
 _OPENS = re.compile(r"\w\[")
 _SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
 _ASIDE = re.compile(  # of a step that was before
-    r"(?i)\b(?:best|restor\w*|loaded|loading|early.?stop\w*|resum\w*)\b[^\d=|]{0,80}\b(?:step|iter\w*|epoch|update)s?\b"
+    r"(?i)\b(?:best|restor\w*|loaded|loading|early.?stop\w*|resum\w*)\b[^\d=|\].]{0,80}\b(?:step|iter\w*|epoch|update)s?\b"
+    r"(?![^\[\]]*\])"  # not in a bracket
 )
+_ALONE = re.compile(r"(?i)[|(\[]\s*(val|valid|validation|eval|evaluation|test|dev)\s*(?:[|)\]]|$)")
 _PLACED = re.compile(r"(?i)(?:step|iter\w*|epoch|update|batch)s?[\s:=#\[(]{0,8}\d")
 _LEVEL = re.compile(r"\b(?:INFO|DEBUG|WARNING|ERROR)\b")
 _TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
@@ -138,6 +140,21 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     return row, line
 
 
+def _set_of(text: str) -> Optional[str]:
+    """Of which set the numbers are: a word before the first loss, or one that stands alone behind it. Before a level, such as
+    INFO, dev and test are names of environments."""
+    found = [match for pattern in _PAIRS for match in pattern.finditer(text)]
+    first = min((match for match in found if _LOSS.search(match["name"])), key=lambda match: match.start(), default=None)
+    first = first or min(found, key=lambda match: match.start(), default=None)
+    before = text[: first.start()] if first else text
+    for pattern in _PAIRS:
+        before = pattern.sub("|", before)
+    *head, tail = _LEVEL.split(before)
+    of = _SET.search(tail) or (_ALONE.search(text, first.start()) if first else None)
+    named = of or next((match for part in head for match in _SET.finditer(part) if match[1].lower()[0] in "ve"), None)
+    return named[1].lower() if named else None
+
+
 def line(line: str, state: Printed) -> Optional[Row]:
     if not any(c.isdigit() for c in line):
         return None
@@ -153,8 +170,7 @@ def line(line: str, state: Printed) -> Optional[Row]:
         for name, inside in _GROUP.findall(rest):
             values.update((f"{name}/{key}", x) for key, x in pairs(inside)[0].items())
         rest = _GROUP.sub("|", rest)
-    first = _PAIRS[0].search(rest) or _PAIRS[1].search(rest)
-    before = _LEVEL.split(rest[: first.start()] if first else rest)[-1]  # says of which set the numbers are
+    of = None if row.prefix else _set_of(rest)
     found, rest = pairs(rest)
     values.update(found)
     begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
@@ -162,8 +178,7 @@ def line(line: str, state: Printed) -> Optional[Row]:
         if row.epoch is not None and not values:
             state.epoch = row.epoch  # it holds for the lines below
         return None
-    of = _SET.search(before) if not row.prefix and not _TRAIN.search(rest) else None
-    prefix = of[1].lower() if of else row.prefix.lower()
+    prefix = of if of and not _TRAIN.search(rest) else row.prefix.lower()
     if prefix and not prefix.startswith("train"):
         prefix = "test" if prefix.startswith("test") else "val"
         values = {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}

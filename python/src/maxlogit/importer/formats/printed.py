@@ -56,6 +56,9 @@ def read_lines(source: Source, log: Log, formats: list[Line]) -> None:
                 state.last = row.step
                 _put(row, log, number)
             break
+    if state.others:
+        count = len(state.others)
+        log.say(f"{count} progress bar{'s' * (count > 1)} not of the training left out, as '{state.others[0]:.60}'")
     if re.search(r"[\d.eE+-]\Z", source.text):
         log.say("the last line has no end: its last number may be cut")
     for row in other_lines.settle(state.rows, state) if state.rows else ():

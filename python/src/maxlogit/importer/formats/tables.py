@@ -25,7 +25,7 @@ def _chart(names: list[str]) -> Optional[Layout]:
 def _long(names: list[str]) -> Optional[Layout]:
     value = next((i for i, name in enumerate(names) if name in ("value", "Value")), -1)
     name = next((i for i, name in enumerate(names) if name in _NAMES), -1)
-    has_others = any(other.lower() in ALIASES for i, other in enumerate(names) if i not in (value, name))
+    has_others = any("loss" in ALIASES.get(other.lower(), "") for i, other in enumerate(names) if i not in (value, name))
     if (
         value < 0
         or has_others

@@ -16,7 +16,10 @@ _BAR = re.compile(
     r"\[[\d:]{1,20}(?:<[\d:?]{1,20})?, {1,8}[\d.?]{1,20} ?\w{1,20}/\w{1,20}(?P<rest>[^\]]{0,4000})\]"
 )
 _PAIRS = Lines("", "", r"(?P<name>[A-Za-z_][\w/. -]{0,95})=NUMBER")
-_OF_OTHERS = re.compile("val|eval|test|sanity|sampl|predict|generat|comput|load")
+_OF_OTHERS = re.compile(
+    r"(?i)(?<![a-z])(?:val|valid|validat\w*|eval|evaluat\w*|test|testing|sanity|sampling|predict\w*|generating|computing|loading)"
+    r"(?![a-z])"
+)
 
 
 def _bars(line: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -81,14 +84,11 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     for name in ("global_step", "step"):
         if whole(values.get(name)) is not None:
             return Row(whole(values.pop(name)), values)
-    what = re.sub(r"[Tt]rain(ing)?|[Ee]poch|[^A-Za-z]", "", about).lower()
-    if state.about is None and what and not _OF_OTHERS.search(what):
-        state.about = what
-    is_of_training = what in ("", state.about)
-    if not is_of_training:
-        state.log.unplaced.append(state.log.lines)
-    if not is_of_training or not int(match["at"]):  # at 0 it has the values of the bar before
+    if _OF_OTHERS.search(about):
+        state.others.append(about.strip(" :|"))
         return Row(state.last or 0, {})
+    if not int(match["at"]) and state.last is not None:  # it has the values of the bar before
+        return Row(state.last, {})
     step, epoch = int(match["at"]), re.search(r"[Ee]poch\s*\[?(\d{1,15})", about)
     if epoch and match["of"]:
         if state.first_epoch is None:

@@ -16,15 +16,15 @@ NAME = "trainer_state.json"
 
 def _folder(path: str, options: Any) -> Optional[list[Log]]:
     """That of most steps, which has all before it: the last checkpoint's, or the folder's own, written at the end."""
-    found = [os.path.join(path, NAME)]
-    for entry in os.listdir(path):
-        if re.fullmatch(r"checkpoint-\d+", entry):
-            found.append(os.path.join(path, entry, NAME))
-    found = sorted(filter(os.path.isfile, found), key=lambda file: int((re.findall(r"checkpoint-(\d+)/", file) or ["0"])[-1]))
+    folders = sorted(
+        (name for name in os.listdir(path) if re.fullmatch(r"checkpoint-\d+", name)), key=lambda name: int(name[11:])
+    )
+    own, found = os.path.join(path, NAME), [os.path.join(path, folder, NAME) for folder in folders]
+    found = [file for file in (own, *list(filter(os.path.isfile, found))[-1:]) if os.path.isfile(file)]
     if not found:
         return None
     logs = []
-    for file in {found[0], found[-1]}:
+    for file in found:
         logs.append(Log(file, options.step, options.keep_later))
         json_lines.reads(Source(file, path), logs[-1], options)
     return [max(logs, key=lambda log: max((step for c in log.columns.values() for step in c.rows[0]), default=-1))]
