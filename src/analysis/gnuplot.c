@@ -185,9 +185,9 @@ void extent_put(FILE *f, const struct extent *e)
 
 /* --- scripts and terminals ----------------------------------------------------------------------------- */
 
-int gnuplot_scripts(const char *asked, char out[4096], struct error *error)
+int gnuplot_scripts(char out[4096], struct error *error)
 {
-  return share_folder("plots", "plot scripts", "MAXLOGIT_PLOTS", asked, out, error);
+  return share_folder("plots", "plot scripts", "MAXLOGIT_PLOTS", out, error);
 }
 
 static double inches(const char *text, char **end)

@@ -45,7 +45,7 @@ struct extent spread_axis(const struct spread *, int logarithmic);
 void spread_put(FILE *, const struct spread *, const struct extent *axis);
 
 /* The folder of the plot scripts (analysis/share.h; also: MAXLOGIT_PLOTS). */
-int gnuplot_scripts(const char *asked, char out[4096], struct error *);
+int gnuplot_scripts(char out[4096], struct error *);
 /* The page of a figure: its size in inches (0: the figure's own), font family ("": the default), heading or none. */
 struct gnuplot_page {
   double width, height;

@@ -6,16 +6,15 @@
 #include "base/file.h"
 #include "base/platform.h"
 
-int share_folder(const char *name, const char *what, const char *variable, const char *asked, char out[4096],
+int share_folder(const char *name, const char *what, const char *variable, char out[4096],
                  struct error *error)
 {
   char program[2048];
   platform_program(program, sizeof program);
   char *slash = strrchr(program, '/');
   if (slash) *slash = '\0';
-  if (asked && !strchr(asked, '/')) /* they are programs: no pattern such as * may become this option */
-    return error_set(error, STATUS_USAGE, "%s: the folder of %s with its path, ./%s", asked, what, asked);
-  if (!asked) asked = getenv(variable);
+  const char *asked =
+    getenv(variable); /* no option: a pattern such as * could become one that names programs */
   if (asked && *asked) {
     snprintf(out, 4096, "%s", asked);
     return file_is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
@@ -32,7 +31,7 @@ int share_folder(const char *name, const char *what, const char *variable, const
 static int path_of(const char *name, char path[4200], struct error *error)
 {
   char folder[4096];
-  if (share_folder("page", "files of the page", "MAXLOGIT_PAGE", NULL, folder, error)) return error->status;
+  if (share_folder("page", "files of the page", "MAXLOGIT_PAGE", folder, error)) return error->status;
   snprintf(path, 4200, "%s/%s", folder, name);
   return STATUS_OK;
 }

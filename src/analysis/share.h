@@ -5,10 +5,8 @@
 #include "base/error.h"
 
 /* The folder `name` of them, in share/ of the program's folder (as built) or beside it, or where it was installed;
-   STATUS_FAIL: `what` is not found. The environment's `variable` may name another, and before it `asked` (may be NULL);
-   STATUS_USAGE: that is not a folder. */
-int share_folder(const char *name, const char *what, const char *variable, const char *asked, char out[4096],
-                 struct error *);
+   STATUS_FAIL: `what` is not found. The environment's `variable` may name another; STATUS_USAGE: that is none. */
+int share_folder(const char *name, const char *what, const char *variable, char out[4096], struct error *);
 /* One of the files that pages are made of ("style.css"), a NUL added, from their folder (also: MAXLOGIT_PAGE). For
    memory_free. */
 int share_text(const char *name, char **text, size_t *length, struct error *);

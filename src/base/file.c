@@ -317,17 +317,24 @@ void file_close_to(mode_t closed)
   umask(umask(closed) | closed);
 }
 
-mode_t file_closed(const char *path, gid_t group)
+/* With an access list the rights of the group are the most that anybody named in it may have. */
+static mode_t closed_at(const char *path, const struct stat *info, gid_t group, int of_copy)
+{
+  if (!platform_has_access_list(path)) return closed_by(info, group);
+  const mode_t closed = closed_by(info, info->st_gid);
+  return closed & S_IRWXO && !of_copy ? closed | S_IRWXG : closed;
+}
+
+mode_t file_closed(const char *path, gid_t group, int of_copy)
 {
   char real[PATH_MAX];
   struct stat info;
   if (stat(path, &info)) return 0;
-  mode_t closed = closed_by(&info, group);
-  if (closed && platform_has_access_list(path)) closed |= S_IRWXG;
+  mode_t closed = closed_at(path, &info, group, of_copy);
   if (!realpath(path, real)) return closed; /* a pipe */
   for (char *slash; (slash = strrchr(real, '/')) && slash > real;) {
     *slash = 0;
-    if (!stat(real, &info)) closed |= closed_by(&info, group);
+    if (!stat(real, &info)) closed |= closed_at(real, &info, group, of_copy);
   }
   return closed;
 }
@@ -748,42 +755,22 @@ struct append {
   int fd;
   size_t length;
   char *path;
+  mode_t mode; /* of a new file */
+  int
+    is_laid; /* others have it, or may have opened it: nothing is written before append_cut has replaced it */
 };
 
-/* Some file systems give all files one owner: also a new one? */
-static int gives_owner(int folder, const char *name, uid_t owner)
-{
-  char temporary[NAME_ROOM];
-  struct stat info;
-  int fd = open_temporary(temporary, folder, name, 0600);
-  if (fd < 0) return 0;
-  const int gives = !fstat(fd, &info) && info.st_uid == owner;
-  unlinkat(folder, temporary, 0);
-  close(fd);
-  return gives;
-}
-
-/* For the owner of a file, who may be of the file's group. */
-static int is_readable_for(const struct stat *run, const struct stat *file)
-{
-  return run->st_nlink && (file->st_uid == run->st_uid || run->st_mode & S_IROTH ||
-                           (run->st_mode & S_IRGRP && file->st_gid == run->st_gid));
-}
-
 /* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
-   one name, of this user, or of one who may read `beside`, so that it tells him nothing new; NULL: of the folder's owner.
+   one name, and of this user or the folder's owner (some file systems give all files one owner), unless `of_anybody`.
    -1, with an error, otherwise. */
-static int open_own(const char *path, int flags, mode_t mode, const struct stat *beside, const char *what,
+static int open_own(const char *path, int flags, mode_t mode, int of_anybody, const char *what,
                     struct stat *info, struct error *e)
 {
   struct stat above = {.st_uid = geteuid()};
   int folder = folder_of(path, what, e);
   if (folder < 0) return -1;
-  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, mode), reason = errno, own = 0;
-  if (fd >= 0 && !fstat(fd, info))
-    own = info->st_uid == geteuid() ||
-          (beside ? is_readable_for(beside, info) : !fstat(folder, &above) && info->st_uid == above.st_uid) ||
-          gives_owner(folder, name_in(path), info->st_uid);
+  int fd = call_open(folder, name_in(path), flags | O_NONBLOCK, mode), reason = errno;
+  if (fstat(folder, &above)) above.st_uid = geteuid();
   close(folder);
   errno = reason;
   if (fd < 0 && errno == ELOOP)
@@ -792,6 +779,7 @@ static int open_own(const char *path, int flags, mode_t mode, const struct stat 
   else if (fd < 0 || fstat(fd, info))
     fail(e, what, path);
   else {
+    const int own = of_anybody || info->st_uid == geteuid() || info->st_uid == above.st_uid;
     if (own && S_ISREG(info->st_mode) && info->st_nlink <= 1) return fd;
     error_set(e, STATUS_FAIL, "cannot %s %s: it is %s; move it away", what, path,
               !S_ISREG(info->st_mode) ? "not a regular file"
@@ -802,17 +790,37 @@ static int open_own(const char *path, int flags, mode_t mode, const struct stat 
   return -1;
 }
 
+enum { APPENDS = O_WRONLY | O_CREAT | O_APPEND };
+
 struct append *append_open(const char *path, const struct lock *held, struct error *e)
 {
-  const struct stat none = {0}, *run = held && held->guarded ? held->guarded : &none;
-  const mode_t closed = run->st_nlink ? closed_by(run, run->st_gid) : 0;
+  const struct stat *run = held && held->guarded && held->guarded->st_nlink ? held->guarded : NULL;
+  const mode_t closed = closed_to | (run ? closed_by(run, run->st_gid) : 0), mode = 0666 & ~closed;
   struct stat now;
-  int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND, 0666 & ~closed, run, "write", &now, e);
+  int fd = open_own(path, APPENDS, mode, 1, "write", &now, e);
   if (fd < 0) return NULL;
-  if (now.st_mode & closed) fchmod(fd, now.st_mode & 07777 & ~closed); /* one that was there */
   struct append *a = memory_new(1, sizeof *a);
-  *a = (struct append){.fd = fd, .length = (size_t)now.st_size, .path = memory_text(path)};
+  *a = (struct append){.fd = fd,
+                       .length = (size_t)now.st_size,
+                       .path = memory_text(path),
+                       .mode = mode,
+                       .is_laid = now.st_uid != geteuid() || (now.st_mode & closed)};
   return a;
+}
+
+static int begin_anew(struct append *a, struct error *e)
+{
+  int folder = folder_of(a->path, "write", e);
+  if (folder < 0) return e->status;
+  const int there = unlinkat(folder, name_in(a->path), 0);
+  int fd = there ? -1 : call_open(folder, name_in(a->path), APPENDS | O_EXCL, a->mode), reason = errno;
+  close(folder);
+  if (fd < 0)
+    return error_set(e, STATUS_FAIL, "cannot write %s: others could read it, and it cannot be replaced: %s",
+                     a->path, strerror(reason));
+  close(a->fd);
+  a->fd = fd, a->length = 0, a->is_laid = 0;
+  return STATUS_OK;
 }
 
 int append_write(struct append *a, const void *data, size_t length, struct error *e)
@@ -831,6 +839,7 @@ size_t append_length(const struct append *a) { return a->length; }
 
 int append_cut(struct append *a, size_t length, struct error *e)
 {
+  if (a->is_laid && !length) return begin_anew(a, e);
   if (call_cut(a->fd, length)) return fail(e, "shorten", a->path);
   a->length = length;
   return STATUS_OK;
@@ -872,7 +881,7 @@ struct lock *lock_take(const char *path, struct error *e)
 {
   for (;;) {
     struct stat info;
-    int fd = open_own(path, O_RDWR | O_CREAT, 0666, NULL, "lock", &info, e);
+    int fd = open_own(path, O_RDWR | O_CREAT, 0666, 0, "lock", &info, e);
     if (fd < 0) return NULL;
     if (is_foreign_lock(path, &info)) {
       error_set(e, STATUS_USAGE, "%s is not empty, so it is of another program: give the run another name",

@@ -51,8 +51,9 @@ const char *file_resolve(const char *path, char out[4096]);
 void file_keep_private(const char *path);
 /* The same for these rights of group and others (S_IRWXG, S_IRWXO). */
 void file_close_to(mode_t closed);
-/* Those that a file, or a folder above it, does not give to users of a group, and to others. */
-mode_t file_closed(const char *path, gid_t group);
+/* Those that a file, or a folder above it, does not give to users of a group, and to others; where one has an access
+   list, at least those. of_copy: at most those, of what anybody else may have. */
+mode_t file_closed(const char *path, gid_t group, int of_copy);
 /* The group of a file, or the one that a new file gets. */
 gid_t file_group(const char *path);
 /* Open a regular file for reading; /dev/stdin, /dev/fd/N and /proc/self/fd/N may be of any type. -1: the file cannot be
@@ -76,8 +77,8 @@ int file_check_mapped(int fd, const char *path, struct error *);
 char *file_read_end(const char *path, size_t most, size_t *length);
 
 /* Append-only text with one write per call; after a failure the file is as before the call. An existing file must be
-   regular and have one name, and be of this user or of one who may read the file that the lock (may be NULL) guards; it
-   is as private as that. append_cut shortens it to `length` bytes. */
+   regular and have one name. A new one is as private as the file that the lock (may be NULL) guards. append_cut shortens
+   it to `length` bytes; to 0 it replaces a file of another user, or one that is less private. */
 struct append;
 struct append *append_open(const char *path, const struct lock *, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);

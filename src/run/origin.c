@@ -106,10 +106,10 @@ int origin_owns(const char *path, const char *id, const struct checkpoint *state
 /* Of a file, or of files joined by +. */
 static mode_t closed_of(const char *files, gid_t group)
 {
-  mode_t closed = file_closed(files, group);
+  mode_t closed = file_closed(files, group, 0);
   char *text = memory_text(files), *rest = text;
   for (char *one; (one = strsep(&rest, "+"));)
-    if (*one) closed |= file_closed(one, group);
+    if (*one) closed |= file_closed(one, group, 0);
   memory_free(text);
   return closed;
 }
@@ -132,7 +132,7 @@ int origin_refuse_copy(const struct config *c, const char *file, struct error *e
 {
   const char *text = copied_text(c);
   const gid_t group = file_group(file);
-  if (!(closed_of(text, group) & ~file_closed(file, group))) return STATUS_OK;
+  if (!(closed_of(text, group) & ~file_closed(file, group, 1))) return STATUS_OK;
   return error_set(
     e, STATUS_USAGE,
     "data.path = %s is closed to users who could read its copy in %s: close that as well (chmod), or give "

@@ -112,6 +112,7 @@ if test "$(id -u)" -eq 0; then # the text is open to another group than that of 
 os.setxattr(sys.argv[1], "system.posix_acl_default", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", t, 7, 2**32 - 1) for t in (1, 4, 32)))' "$dir/acl" 2> /dev/null; then
     "$program" run -q train.steps=5 model.width=16 model.heads=2 data=bytes data.path="$text" record.path="$dir/acl/new/it.h5" record.batches=1
     open=$(find "$dir/acl/new" -perm /077)
+    "$program" resume -q "$dir/acl/new/it.h5" train.steps=7 || fail "a private run in a folder with a default ACL, resumed"
     test -e "$dir/acl/new/it.ckpt" && test -z "$open" || fail "in a folder with a default ACL others have rights in: $open"
     chmod 640 "$text" # as its list's mask has it: another user than the owner may read it, its group may not
     python3 -c 'import os, struct, sys
@@ -119,6 +120,11 @@ os.setxattr(sys.argv[1], "system.posix_acl_access", struct.pack("<I", 2) + b"".j
   for x in ((1, 6, 2**32 - 1), (2, 4, 4242), (4, 0, 2**32 - 1), (16, 4, 2**32 - 1), (32, 0, 2**32 - 1))))' "$text"
     "$program" run -q train.steps=5 model.width=16 model.heads=2 data=bytes data.path="$text" record.path="$dir/list.h5" record.batches=1
     test "$(stat -c %a "$text" "$dir/list.h5" | tr '\n' ' ')" = "640 600 " || fail "a text with an access list: $(stat -c %a "$text" "$dir/list.h5")"
+    cp "$dir/texts.h5" "$dir/listed.h5" && rm -rf "$dir/listed.ckpt" && cp -r "$dir/texts.ckpt" "$dir/listed.ckpt" && chmod 640 "$dir/listed.h5"
+    python3 -c 'import os, sys; os.setxattr(sys.argv[2], "system.posix_acl_access", os.getxattr(sys.argv[1], "system.posix_acl_access"))' \
+      "$text" "$dir/listed.h5"
+    "$program" resume -q "$dir/listed.h5" train.steps=8 record.batches=1 2> "$dir/err" && fail "a private text in a run with an access list"
+    grep -q 'text.txt is closed' "$dir/err" || fail "a run with an access list: $(cat "$dir/err")"
     python3 -c 'import os, sys; os.removexattr(sys.argv[1], "system.posix_acl_access")' "$text" && chmod 600 "$text"
   else echo "no access control lists in $dir: not tested"; fi
 fi

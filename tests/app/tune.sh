@@ -31,7 +31,7 @@ tries=0
 while ! grep -q finished killed && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries + 1)); done
 kill -9 $pid 2> /dev/null
 wait $pid 2> /dev/null
-tune tiny.conf --seeds 3 --json --scripts "$plots" > again.json 2> err || fail "again: $(cat err)"
+MAXLOGIT_PLOTS="$plots" tune tiny.conf --seeds 3 --json > again.json 2> err || fail "again: $(cat err)"
 grep -q 'runs, [1-9][0-9]* of them done before' err || fail "after a kill: $(cat err)"
 tune tiny.conf --seeds 3 --json -q sweep.dir=other > whole.json 2> err || fail "whole: $(cat err)"
 cmp again.json whole.json || fail "what was interrupted says something else"

@@ -382,11 +382,10 @@ class Recorder:
                 self._row = {**{n: x for n, x in ended.items() if n not in given}, **before}
                 raise
             except BaseException:  # an interrupt: is the row there?
-                self._row, self._logs = {}, True
-                if self.last_step == step:
+                self._row, self._logs, self._unsent = before, True, set(ended)
+                if self.last_step == step and not again:
+                    self._row = {}
                     self._keep_last(step, ended, before_it)
-                else:
-                    self._unsent, self._row = set(ended), before
                 raise
             self._row, self._logs, self._behind = {}, True, problem is not None
             self._keep_last(step, ended, before_it)

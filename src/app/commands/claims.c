@@ -218,7 +218,7 @@ static int claims(void *request, struct error *e)
     status = open_beside(r, &beside, e);
     if (!status && r->report)
       status = page_may_replace(r->report, LEDGER_PAGE_TITLE, (const char *const[]){"index.html", NULL}, e);
-    if (!status && r->report) status = gnuplot_scripts(NULL, scripts, e);
+    if (!status && r->report) status = gnuplot_scripts(scripts, e);
     if (!status) status = settle(&l, r, r->beside ? &beside : NULL, scripts, e);
     other_ledger_close(&beside);
   }

@@ -127,7 +127,7 @@ static int import(void *request, struct error *e)
   if (!python || !*python) python = "python3";
   find_library(library);
   if (*library && !getenv("MAXLOGIT_LIBRARY")) add(&l, library);
-  if (share_folder("python", "the Python package", "MAXLOGIT_PYTHON", NULL, folder, &none)) *folder = 0;
+  if (share_folder("python", "the Python package", "MAXLOGIT_PYTHON", folder, &none)) *folder = 0;
   const char *const words[] = {python, "-I", "-B", "-c", start, start, folder};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) add(&l, words[i]);
   add_options(&l, request);

@@ -16,7 +16,7 @@ struct options {
   struct selected_runs chosen;
   const char *x, *y; /* a metric over a parameter, instead of the figures of the registry */
   const char *of;    /* with x: y is a parameter too; with diff: the series */
-  const char *output, *scripts, *size, *font;
+  const char *output, *size, *font;
   long diff, terminal, script, no_title, sort_heads, format; /* format: of pictures, or -1 */
   struct gnuplot_page page;
   struct words figure, series;
@@ -147,7 +147,7 @@ static int make_figures(struct options *r, struct error *error)
   const struct runset *set = r->request.set;
   char scripts[4096] = "", first[4200];
   int drawn = 0, failed = 0;
-  int status = in_terminal(r) ? STATUS_OK : gnuplot_scripts(r->scripts, scripts, error);
+  int status = in_terminal(r) ? STATUS_OK : gnuplot_scripts(scripts, error);
   snprintf(first, sizeof first, "%s/x", r->output);
   const char *name = r->diff           ? "difference"
                      : r->series.count ? "series"
@@ -219,7 +219,6 @@ static const struct command_option options[] = {
   FLAG(sort_heads, 0, "Of --figure=heads: the panels in the order of the heads' largest values"),
   FLAG(no_title, 0, "Neither heading nor explanation: the caption has them"),
   FLAG(script, 0, "Print gnuplot's whole input, data included, and draw nothing"),
-  TEXT(scripts, 0, "DIR", NULL, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)"),
   NO_OPTION,
 };
 

@@ -16,7 +16,7 @@
 
 struct options {
   struct request request;
-  const char *over, *by, *output, *scripts;
+  const char *over, *by, *output;
   long seeds, max, json, quiet, jobs;
   int is_tried; /* has the metric been read from a run? */
   struct error unusable;
@@ -32,7 +32,6 @@ static const struct command_option options[] = {
   WHOLE(jobs, 'j', "N", "0", 1, 1024, JOBS_HELP),
   FLAG(json, 0, "The result " JSON_HELP),
   FLAG(quiet, 'q', "No progress"),
-  TEXT(scripts, 0, "DIR", NULL, "Folder of the plot scripts (also: MAXLOGIT_PLOTS)"),
   NO_OPTION,
 };
 
@@ -382,11 +381,11 @@ static int draw(const struct tuning *t, const char *scripts, const char *term, i
 }
 
 /* The results stand even if the figure cannot be drawn. */
-static void draw_all(const struct tuning *t, const char *asked, int quiet)
+static void draw_all(const struct tuning *t, int quiet)
 {
   struct error e = {0};
   char scripts[4096];
-  int status = gnuplot_scripts(asked, scripts, &e);
+  int status = gnuplot_scripts(scripts, &e);
   if (!status) status = draw(t, scripts, "svg", quiet, &e);
   if (!status) status = draw(t, scripts, "png", quiet, &e);
   if (status) warning("no figure: %s", e.text);
@@ -436,7 +435,7 @@ static int print_choice(const struct tune_plan *p, const struct options *r, stru
     print_json(t, some ? path.text : NULL);
   else if (!status)
     print_result(t);
-  if (!status && some) draw_all(t, r->scripts, (int)r->quiet);
+  if (!status && some) draw_all(t, (int)r->quiet);
   if (!status && some && !r->quiet) message("%s: go on with maxlogit sweep %s", path.text, path.text);
   memory_free(path.text);
   for (int i = 0; i < t->arms && !status; i++)
