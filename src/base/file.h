@@ -77,8 +77,8 @@ int file_check_mapped(int fd, const char *path, struct error *);
 char *file_read_end(const char *path, size_t most, size_t *length);
 
 /* Append-only text with one write per call; after a failure the file is as before the call. An existing file must be
-   regular and have one name. A new one is as private as the file that the lock (may be NULL) guards. append_cut shortens
-   it to `length` bytes; to 0 it replaces a file of another user, or one that is less private. */
+   regular and have one name. A new one is as private as the file that the lock (may be NULL) guards. append_cut
+   shortens it to `length` bytes; to 0 it replaces a file of another user, or one that is less private. */
 struct append;
 struct append *append_open(const char *path, const struct lock *, struct error *);
 int append_write(struct append *, const void *data, size_t length, struct error *);
