@@ -756,8 +756,7 @@ struct append {
   size_t length;
   char *path;
   mode_t mode; /* of a new file */
-  int
-    is_laid; /* others have it, or may have opened it: nothing is written before append_cut has replaced it */
+  int is_laid; /* others have it, or may have opened it: append_cut replaces it before it is written */
 };
 
 /* Open or create a file with a predictable name, in a folder that others may write to. It must be a regular file with
