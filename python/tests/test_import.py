@@ -367,6 +367,8 @@ class Silent(Importing):
         self.has(run, "val_loss", {2: 3})
 
     def test_max_logits_of_groups(self):
+        for name in ("router/max_logit", "lm_head/max_logit"):
+            self.assertNotIn("attn/max_logit", list(self.imported(f"step,loss,{name}\n0,1,2\n")), name)
         for name in ("metrics/output/max_logit.l0", "loss/max_attn_logit.l0"):
             self.assertIn("attn/max_logit", list(self.imported(f"step,lr,{name}\n0,1,2\n")), name)
 

@@ -127,14 +127,15 @@ def is_series_name(name: str) -> bool:
 
 # Words of names that have "max" and "attention" or "logit", and are no largest logit of attention.
 _OTHERWISE = re.compile(
-    r"abs|entropy|argmax|lm_head|(?<![a-z])(?:mean|avg|min|grad|prob|weight|out|output|memory|router|gate|loss|acc|accuracy)s?(?![a-z])"
+    r"abs|entropy|argmax|(?<![a-z])(?:mean|avg|min|grad|prob|weight|out|output|memory|gate|loss|acc|accuracy)s?(?![a-z])"
 )
 
 
 def is_max_logit(name: str) -> bool:
     name = name.lower()
     own = name[name.rfind("/", 0, max(name.rfind("max"), 0)) + 1 :]  # without the groups that it is in
-    return "max" in name and any(word in name for word in ("logit", "attn", "attention")) and not _OTHERWISE.search(own)
+    of_others = re.search(r"router|lm_head", name) or _OTHERWISE.search(own)
+    return "max" in name and any(word in name for word in ("logit", "attn", "attention")) and not of_others
 
 
 def _find_places(name: str) -> list[tuple[str, int, int]]:
