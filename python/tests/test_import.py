@@ -532,6 +532,8 @@ class Tables(Importing):
         run = self.imported("step;loss;tokens\n1.000;2,5;1.234\n2.000;2,25;1.234.567,5\n", decimal=",")
         self.has(run, "loss", {1000: 2.5, 2000: 2.25})
         self.has(run, "tokens", {1000: 1234, 2000: 1234567.5})
+        mixed = self.write("c.csv", "step;loss\n1;1.5\n2;1.125\n")
+        self.refused("c.csv:3: loss: the points of '1.5' and '1.125' differ", mixed, "--decimal=,")
         steps = self.write("c.csv", "step;loss\n1,000;1.5\n")
         self.refused("c.csv:2: step: the comma of '1,000'", steps)
         self.has(self.imported(steps, decimal="."), "loss", {1000: 1.5})
@@ -682,8 +684,31 @@ class Names(Importing):
         for name in "max_router_logit max_logit_mean argmax_logit_accuracy attn_grad_max attn_max_prob max_attention_memory_gb".split():
             self.assertNotIn("attn/max_logit", self.imported(f"step,loss,{name}\n0,1,2\n"), name)
         run = self.imported("step,loss,loss/aux,train/loss,layers.0.max_logit,layers.0.heads.0.max_logit\n0,1,2,3,4,5\n")
-        for name, value in (("loss", 1), ("loss_aux", 2), ("train/loss", 3), ("attn/max_logit", [4]), ("max_logit", [[5]])):
+        for name, value in (("loss", 1), ("loss_aux", 2), ("train/loss", 3), ("attn/max_logit", [[5]]), ("max_logit", [4])):
             self.has(run, name, {0: value})
+
+    def test_the_largest_logits_of_every_layer_and_head(self):
+        heads = {"layers.0.attn.max_logit": [1, 2, 3, 4], "layers.1.attn.max_logit": [5, 6, 80]}
+        wanted = [[1, 2, 3, 4], [5, 6, 80, None]]
+        for row in (heads, {"max_logit": {"layer_0": wanted[0], "layer_1": [5, 6, 80]}}):
+            log = self.write("m.jsonl", json.dumps({"step": 0, "loss": 4, **row}) + "\n")
+            run = self.imported(log)
+            self.has(run, "attn/max_logit", {0: wanted})
+            self.assertEqual(run["attn/max_logit"].axes, ("layer", "head"))
+            found = re.search("^--map '(.*)'$", self.out, re.MULTILINE)[1]
+            self.has(self.imported(log, map=found), "attn/max_logit", {0: wanted})
+        rule = "attn/max_logit[l]=layers.{l}.attn.max_logit"
+        self.refused("is a list; .*:h{h} if it is one of heads", self.write("m.jsonl", json.dumps({"step": 0, **heads})), f"--map={rule}")
+        for names in ("max_logit_L0,max_logit_L1", "l0_max_logit,l1_max_logit", "max_attn_logit_l0,max_attn_logit_l1"):
+            self.has(self.imported(f"step,{names}\n0,1,333\n"), "attn/max_logit", {0: [1, 333]})
+        self.has(self.imported("step,L0H0_max_logit,L0H1_max_logit\n0,1,333\n"), "attn/max_logit", {0: [[1, 333]]})
+        pairs = self.write("p.csv", "step,max_attn_logit_0_0,max_attn_logit_0_1\n0,1,333\n")
+        self.refused("max_attn_logit_0_0 and max_attn_logit_0_1 could both be attn/max_logit", pairs)
+        self.has(self.imported(pairs, map="attn/max_logit[l,h]=max_attn_logit_{l}_{h}"), "attn/max_logit", {0: [[1, 333]]})
+        for values in ("10.0 11.0 99.0", "[10.0, 11.0, 99.0]", "[10.0 11.0]"):
+            run = self.imported(self.write("a.log", f"step 10 loss=2.5 max_logits: {values}\nstep 20 loss=2.4\n"))
+            self.assertNotIn("attn/max_logit", run)
+            self.assertRegex(self.err, r"left out: max_logits \(\[?10\.0")
 
     def test_rules(self):
         text = "step,train/loss,model.layers.0.attn.1.max,model.layers.1.attn.0.max\n10,2.5,3,7\n"
@@ -784,7 +809,9 @@ class Lines(Importing):
             self.has(self.imported(self.write("a.log", line + "\n")), "val_loss", {10: 2.5})
 
     def test_decimal_commas_are_refused(self):
-        self.refused("the comma of '0,998' is a decimal one", self.write("a.log", "Step 1: loss=2,345\nStep 2: loss=0,998\n"))
+        for rows in ("loss=2,345\nStep 2: loss=0,998\n", "loss: 2,345 | lr: 0,998\n"):
+            self.refused("the comma of '0,998' is a decimal one", self.write("a.log", "Step 1: " + rows))
+        self.has(self.imported(self.write("a.log", "Step 1: loss=2.5 tokens=2,345 gpus: 0,1\n")), "tokens", {1: 2345})
 
     """Lines of programs that have no format of their own."""
 

@@ -4,25 +4,19 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/file.h"
-#include "base/platform.h"
 
 int share_folder(const char *name, const char *what, const char *variable, char out[4096],
                  struct error *error)
 {
-  char program[2048];
-  platform_program(program, sizeof program);
-  char *slash = strrchr(program, '/');
-  if (slash) *slash = '\0';
+  char beside[128];
   const char *asked =
     getenv(variable); /* no option: a pattern such as * could become one that names programs */
   if (asked && *asked) {
     snprintf(out, 4096, "%s", asked);
     return file_is_folder(out) ? STATUS_OK : error_set(error, STATUS_USAGE, "%s: no such folder", out);
   }
-  snprintf(out, 4096, "%s/share/maxlogit/%s", program, name);
-  if (file_is_folder(out)) return STATUS_OK;
-  snprintf(out, 4096, "%s/../share/maxlogit/%s", program, name);
-  if (file_is_folder(out)) return STATUS_OK;
+  snprintf(beside, sizeof beside, "../share/maxlogit/%s", name);
+  if (file_beside_program(out, beside + 3) || file_beside_program(out, beside)) return STATUS_OK;
   snprintf(out, 4096, "%s/%s", PKGDATADIR, name);
   if (file_is_folder(out)) return STATUS_OK;
   return error_set(error, STATUS_FAIL, "%s not found (%s); %s may name their folder", what, out, variable);

@@ -214,6 +214,19 @@ static int folder_of(const char *path, const char *what, struct error *e)
   return -1;
 }
 
+/* In a folder such as /tmp, another user may have made the folder runs before. */
+static void warn_of_laid(const char *path)
+{
+  static atomic_int said;
+  struct stat above, own;
+  char name[256];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(path, "/"), path);
+  if (*name == '.' || stat(".", &above) || stat(name, &own) || !(above.st_mode & S_ISVTX) || !own.st_uid ||
+      own.st_uid == geteuid() || own.st_uid == above.st_uid || atomic_exchange(&said, 1))
+    return;
+  warning("the folder %s is another user's, who can exchange what is in it", name);
+}
+
 static int open_folder(const char *path, size_t length, int how, struct error *e)
 {
   if (how & FOLDER_MAKE && !strncmp(path, "~/", 2)) { /* a later `rm -r ~` could remove the home folder */
@@ -229,6 +242,7 @@ static int open_folder(const char *path, size_t length, int how, struct error *e
   else if (folder < 0)
     error_set(e, STATUS_FAIL, "cannot %s the folder %.*s: %s", how & FOLDER_MAKE ? "make" : "open", whole,
               path, strerror(reason));
+  if (folder >= 0 && how & FOLDER_MAKE && *path != '/') warn_of_laid(path);
   errno = reason;
   return folder;
 }
@@ -268,6 +282,24 @@ int file_is_folder(const char *path)
 {
   struct stat info;
   return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+int file_beside_program(char path[4096], const char *name)
+{
+  struct stat program, found;
+  platform_program(path, 4096);
+  char *end = strrchr(path, '/');
+  if (!end || stat(path, &program) || (size_t)(end + 1 - path) + strlen(name) >= 4096) return 0;
+  strcpy(end + 1, name);
+  do { /* each folder of the name could be of another user */
+    end = strchr(end + 1, '/');
+    if (end) *end = 0;
+    if (stat(path, &found) ||
+        (found.st_uid && found.st_uid != geteuid() && found.st_uid != program.st_uid))
+      return 0;
+    if (end) *end = '/';
+  } while (end);
+  return 1;
 }
 
 struct file_stamp file_stamp(const char *path)
@@ -411,7 +443,8 @@ static void keep_attributes(int fd, int folder, const char *name, const struct l
   if (!find_former(&old, folder, name, held) || fstat(fd, &new)) return;
   mode_t mode = old.st_mode & 07777;
   int same_group = old.st_gid == new.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
-  int same_owner = old.st_uid == new.st_uid || !fchown(fd, old.st_uid, (gid_t)-1);
+  int same_owner = old.st_uid == new.st_uid || /* a copy of a private text stays its owner's */
+                   (!closed_to && !fchown(fd, old.st_uid, (gid_t)-1));
   if (!same_group) mode &= (mode_t)~02070;
   if (!same_owner) mode &= (mode_t)~04002;
   struct stat now;

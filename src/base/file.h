@@ -26,6 +26,8 @@ int file_copy(const char *from, const char *to, struct error *); /* reads all of
 int file_remove(const char *path);                               /* a missing file is not an error */
 int file_make_folders(const char *path, struct error *);         /* the folders above `path` */
 int file_is_folder(const char *path);
+/* Is this file or folder beside the program, and not laid there by another user? Sets its path. */
+int file_beside_program(char path[4096], const char *name);
 /* Changes when the file is modified or replaced; zeros: there is no file. */
 struct file_stamp {
   uint64_t inode, size, seconds, nanoseconds;

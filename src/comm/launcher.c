@@ -1,4 +1,4 @@
-#include "base/platform.h"
+#include "base/file.h"
 #include "config.h"
 #include "comm/launcher.h"
 #include <dirent.h>
@@ -114,16 +114,9 @@ int launcher_stuck(void)
 }
 
 /* The module is beside the program, as in a build folder, or else in the installation folder. */
-static void module_path(char *out, size_t room)
+static void module_path(char out[4096])
 {
-  char program[4096];
-  platform_program(program, sizeof program);
-  const char *slash = strrchr(program, '/');
-  if (slash) {
-    snprintf(out, room, "%.*s%s", (int)(slash + 1 - program), program, module_name);
-    if (!access(out, F_OK)) return;
-  }
-  snprintf(out, room, "%s/%s", PKGLIBDIR, module_name);
+  if (!file_beside_program(out, module_name)) snprintf(out, 4096, "%s/%s", PKGLIBDIR, module_name);
 }
 
 /* If the program itself was linked with the module (simulated ranks), no file is needed. */
@@ -131,11 +124,11 @@ extern comm_module_entry maxlogit_mpi __attribute__((weak));
 
 static comm_module_entry *find(struct error *e)
 {
-  char path[4200];
+  char path[4096];
   const char *file = getenv("MAXLOGIT_MPI");
   if (!file && maxlogit_mpi) return maxlogit_mpi;
   if (!file) {
-    module_path(path, sizeof path);
+    module_path(path);
     file = path;
     if (access(file, F_OK)) {
       error_set(

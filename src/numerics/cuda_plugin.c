@@ -1,4 +1,4 @@
-#include "base/platform.h"
+#include "base/file.h"
 #include "config.h"
 #include "numerics/cuda_plugin.h"
 #include <dlfcn.h>
@@ -8,23 +8,13 @@
 
 static const char *const plugin_name = "maxlogit_cuda.so";
 
-/* Beside the program, as in the folder where it was built. */
-static int beside(char *out, size_t room)
-{
-  char program[4096];
-  platform_program(program, sizeof program);
-  char *slash = strrchr(program, '/');
-  if (!slash) return 0;
-  int length = snprintf(out, room, "%.*s/%s", (int)(slash - program), program, plugin_name);
-  return length > 0 && (size_t)length < room && !access(out, F_OK);
-}
-
 static void *find(struct error *e)
 {
   char path[4096];
   const char *file = getenv("MAXLOGIT_CUDA");
   if (!file) {
-    if (!beside(path, sizeof path)) snprintf(path, sizeof path, "%s/%s", PKGLIBDIR, plugin_name);
+    if (!file_beside_program(path, plugin_name)) /* as in the folder where it was built */
+      snprintf(path, sizeof path, "%s/%s", PKGLIBDIR, plugin_name);
     file = path;
     if (access(file, F_OK)) {
       error_set(e, STATUS_USAGE,

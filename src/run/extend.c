@@ -83,21 +83,22 @@ static void read_folder(struct shorter *s)
   s->is_read = 1;
 }
 
-void shorter_find(struct shorter *s, const struct config *c, char from[4096], char why[128])
+void shorter_find(struct shorter *s, const struct config *c, const char *id, char from[4096], char why[128])
 {
   struct train_options *t = config_section(c, "train");
   const struct finished *found = NULL;
   long steps = t->steps;
-  char id[16], last[4096];
+  char with[16], before[16], last[4096];
   *from = *why = 0;
   read_folder(s);
   for (size_t i = 0; i < s->count && !found; i++) {
     if (s->run[i].steps >= steps) continue;
+    config_id(c, s->run[i].data, s->run[i].start, with);
     t->steps = s->run[i].steps;
-    config_id(c, s->run[i].data, s->run[i].start, id);
-    if (!strcmp(id, s->run[i].id)) found = &s->run[i];
+    config_id(c, s->run[i].data, s->run[i].start, before);
+    t->steps = steps;
+    if (!strcmp(with, id) && !strcmp(before, s->run[i].id)) found = &s->run[i];
   }
-  t->steps = steps;
   if (!found) return;
   path_of(s, found->id, from);
   checkpoint_path(last, from, found->steps);

@@ -148,7 +148,7 @@ static int plan_point(struct planning *g, struct sweep_point *p, int *is_new, st
                          "those instead");
     int groups = farm_group() && farm_group()->ranks > 1; /* which begin every run anew */
     if (!p->was_done && !record->overwrite && !groups && !sweep_is_begun(p))
-      shorter_find(g->shorter, c, p->from, p->anew);
+      shorter_find(g->shorter, c, p->id, p->from, p->anew);
   }
   config_free(c);
   return status;

@@ -363,7 +363,8 @@ static void make_path(struct trainer *t)
 {
   if (*t->plan.path) return;
   if (*t->plan.record.path)
-    snprintf(t->plan.path, sizeof t->plan.path, "%s", t->plan.record.path);
+    snprintf(t->plan.path, sizeof t->plan.path, "%s%s", *t->plan.record.path == '-' ? "./" : "",
+             t->plan.record.path); /* a name that commands do not take for an option */
   else
     snprintf(t->plan.path, sizeof t->plan.path, "runs/%s-%s.h5",
              *t->plan.top->preset ? t->plan.top->preset : t->plan.top->optimizer, t->plan.id);

@@ -201,6 +201,8 @@ class Recorder:
             raise library.UsageError(
                 f"{self.path} is finished: mode='replace' writes a new one in its place, mode='resume' goes on"
             )
+        if hasattr(os, "geteuid") and os.stat(self._place).st_uid != os.geteuid():
+            warnings.warn(f"{self.path}: an unfinished recording of another user goes on", stacklevel=3)
         for key, value in self._settings.items():
             before = run.config.get(key, value)
             if before != value and _is_number(before) and _is_number(value):
@@ -349,9 +351,9 @@ class Recorder:
         if self._logs and step < before_it:
             raise library.UsageError(f"a row of step {step} after one of step {before_it}: steps grow")
         before, writes = dict(self._row), self._writes()
-        if writes and self._found and not self._logs and step <= self.last_step:
+        if writes and self._goes_on and not self._logs and step <= self.last_step:
             warnings.warn(
-                f"{self.path}: an unfinished recording, whose rows of steps {step} to {self.last_step} are replaced now",
+                f"{self.path}: its rows of steps {step} to {self.last_step} are replaced now",
                 stacklevel=3,
             )
         try:  # of a row that is refused no value is put

@@ -6,8 +6,8 @@
 #include "analysis/share.h"
 #include "app/command.h"
 #include "base/apart.h"
+#include "base/file.h"
 #include "base/memory.h"
-#include "base/platform.h"
 
 struct options {
   struct request request;
@@ -102,20 +102,17 @@ static void add_options(struct line *l, struct options *r)
   for (int i = 0; i < r->request.words.count; i++) add(l, r->request.words.word[i]);
 }
 
-/* The library of this program: beside it as built, or as installed. Empty: the package looks for one. */
-static void find_library(char out[4200])
+/* The library of this program: beside it as built, or as installed. NULL: the package looks for one. */
+static const char *find_library(char out[4200])
 {
-  static const char *const places[] = {"libmaxlogit.so.1", "../" LIB "/libmaxlogit.so.1",
-                                       PKGLIBDIR "/../libmaxlogit.so.1"};
-  char program[2048];
-  platform_program(program, sizeof program);
-  if (strrchr(program, '/')) *strrchr(program, '/') = 0;
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-    const char *place = places[i];
-    snprintf(out, 4200, *place == '/' ? "MAXLOGIT_LIBRARY=%.0s%s" : "MAXLOGIT_LIBRARY=%s/%s", program, place);
-    if (!access(strchr(out, '/'), R_OK)) return;
+  char path[4096];
+  if (!file_beside_program(path, "libmaxlogit.so.1") &&
+      !file_beside_program(path, "../" LIB "/libmaxlogit.so.1")) {
+    snprintf(path, sizeof path, "%s", PKGLIBDIR "/../libmaxlogit.so.1");
+    if (access(path, R_OK)) return NULL;
   }
-  *out = 0;
+  snprintf(out, 4200, "MAXLOGIT_LIBRARY=%s", path);
+  return out;
 }
 
 static int import(void *request, struct error *e)
@@ -125,8 +122,7 @@ static int import(void *request, struct error *e)
   struct error none = {0};
   const char *python = getenv("PYTHON");
   if (!python || !*python) python = "python3";
-  find_library(library);
-  if (*library && !getenv("MAXLOGIT_LIBRARY")) add(&l, library);
+  if (!getenv("MAXLOGIT_LIBRARY") && find_library(library)) add(&l, library);
   if (share_folder("python", "the Python package", "MAXLOGIT_PYTHON", folder, &none)) *folder = 0;
   const char *const words[] = {python, "-I", "-B", "-c", start, start, folder};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) add(&l, words[i]);

@@ -442,9 +442,12 @@ class Log:
 
     def _check_commas(self) -> None:
         """UsageError: 2,345 was read as 2345 where 0,998 shows that commas are decimal ones."""
-        numbers = {column.name for column in self.columns.values() if len(column.steps)}
+        numbers = {column.name: column.values for column in self.columns.values() if len(column.steps)}
+        parted = any((np.abs(values) >= 1000).any() for values in numbers.values())
+        has_points = any((np.isfinite(values) & (values % 1 != 0)).any() for values in numbers.values())
         for name, value in self.unread.items():
-            if name in numbers and re.fullmatch(r"[-+]?\d+,\d+", value):
+            form = r"[-+]?\d+,\d+" if name in numbers else r"[-+]?0,\d+"
+            if re.fullmatch(form, value) and (name in numbers or (parted and not has_points)):
                 raise self.error(f"{name}: the comma of '{value:.40}' is a decimal one; printed numbers are read with points")
 
     def _check_places(self, columns: list[Column]) -> None:

@@ -8,6 +8,7 @@ from typing import Optional
 
 from maxlogit._library import UsageError
 
+MAX_LOGIT = "attn/max_logit"
 AXES = {"l": "layer", "h": "head", "e": "expert"}
 _WORDS = {
     "l": {"layer", "layers", "block", "blocks", "l"},
@@ -32,8 +33,12 @@ ALIASES = {alias.lower(): series for series, names in _SERIES.items() for alias 
 # name of attention: the 1 of l1_loss, loss/l1 and mlp_l1 is none.
 _SURE = r"(?<![A-Za-z0-9])[lhe]\d+[._/-]?[lhe]\d+(?![A-Za-z0-9])|(?<=:)[lhe]\d+(?![A-Za-z0-9])"
 _LETTERS = (re.compile(_SURE), re.compile(_SURE + r"|(?<![A-Za-z0-9_])[lhe]\d+(?![A-Za-z0-9_])"))
+_OF_MAX_LOGIT = re.compile(rf"(?i){_SURE}|(?<![A-Za-z0-9])[lh]\d+(?![A-Za-z0-9])")
 _MOST = 1000  # letters of a name that are looked at: some patterns take the square of them
 _OF_ATTENTION = re.compile(r"(?i)logit|att(?:ention|n)(?![a-z])")
+
+
+_HEADS = ":h{h}"  # of a list of the heads of a layer
 
 
 @dataclass
@@ -143,8 +148,9 @@ def _find_places(name: str) -> list[tuple[str, int, int]]:
     attention or stands behind a max logit. Each (letter, begin, end)."""
     name = name[:_MOST]
     found: dict[bool, tuple[str, int, int]] = {}  # a layer, something else
-    letters = [match.span() for match in _LETTERS[bool(_OF_ATTENTION.search(name))].finditer(name)]
     logit, end_before = is_max_logit(name), -9
+    alone = _OF_MAX_LOGIT if logit else _LETTERS[bool(_OF_ATTENTION.search(name))]
+    letters = [match.span() for match in alone.finditer(name)]
     for match in re.finditer(r"[0-9]+", name):
         before = name[max(0, match.start() - 40) : match.start()]
         word = re.search(r"([A-Za-z]*)[._/\-\[ ]*$", before)[1].lower()  # type: ignore[index]
@@ -187,25 +193,30 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
             rule.used += 1
             letters = rule.letters or "lh"[:list_axes]
             return None if rule.series == "-" else Place(rule.series, full + lists, letters, (), rule.series)
-        at = rule.fits(full)
+        of_heads = list_axes == 1 and rule.letters == "lh" and rule.pattern.endswith(_HEADS)
+        at = Rule(rule.series, "l", rule.pattern[: -len(_HEADS)]).fits(full) if of_heads else rule.fits(full)
         if at is not None:
+            rule.used += of_heads
+            if list_axes and not of_heads and rule.series != "-":
+                raise UsageError(f"--map: {full:.200} is a list; {rule.series}[l,h]={rule.pattern}{_HEADS} if it is one of heads")
             return None if rule.series == "-" else Place(rule.series, rule.pattern, rule.letters, at, rule.series)
-    places = [] if list_axes else _find_places(name)
-    pattern = name + lists
+    places = _find_places(name) if list_axes == 0 or (list_axes == 1 and is_max_logit(name)) else []
+    if list_axes and [letter for letter, _, _ in places] != ["l"]:
+        places = []
+    pattern = name
     for letter, begin, end in reversed(places):
         pattern = f"{pattern[:begin]}{{{letter}}}{pattern[end:]}"
     base, colon, _ = name.rpartition(":")
-    own = name_of(
-        base if colon and places and re.fullmatch(r"[lhe0-9]+", name[len(base) + 1 :]) else name if list_axes else pattern
-    )
+    own = name_of(base if colon and places and re.fullmatch(r"[lhe0-9]+", name[len(base) + 1 :]) else pattern)
+    pattern += _HEADS if list_axes and places else lists
     plain = ALIASES.get(name.replace(" ", "_").lower(), own)
     if prefix:
         own = f"{name_of(prefix)}/{plain}"
     series = ALIASES.get(full.replace(" ", "_").lower(), own if prefix else plain)
     ours = (colon or list_axes) and name.startswith(("attn/", "probe/"))
     if is_max_logit(name) and not ours and (places or list_axes or not is_series_name(name) or "/" not in name):
-        series = f"{name_of(prefix)}/attn/max_logit" if prefix else "attn/max_logit"
+        series = f"{name_of(prefix)}/{MAX_LOGIT}" if prefix else MAX_LOGIT
     by_letter = sorted(places, key=lambda found: found[0] != "l")
-    letters = "lh"[:list_axes] if list_axes else "".join(found[0] for found in by_letter)
+    letters = "lh"[: list_axes + len(places)] if list_axes else "".join(found[0] for found in by_letter)
     at = tuple(_at(name[begin:end]) for _, begin, end in by_letter)
     return Place(series, f"{prefix}/{pattern}" if prefix else pattern, letters, at, own)

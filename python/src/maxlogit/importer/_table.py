@@ -18,7 +18,7 @@ from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder, is_present
 from maxlogit.importer._folder import Folder
 from maxlogit.importer._log import Column, Floats
-from maxlogit.importer._names import AXES, Place, Rule, place
+from maxlogit.importer._names import AXES, MAX_LOGIT, Place, Rule, place
 from maxlogit.importer._source import memory, shown
 
 _MOST_PLACES, _MOST_SERIES = 65536, 4096
@@ -83,7 +83,7 @@ class Series:
                 out[(row[there], *at)] = column.values[there]
                 continue
             values = np.swapaxes(column.values, 1, 2) if self.letters == "hl" else column.values
-            part: list[Any] = [row[there], *map(slice, values.shape[1:])]
+            part: list[Any] = [row[there], *at, *map(slice, values.shape[1:])]
             out[tuple(part)] = values[there]
         return out
 
@@ -164,14 +164,33 @@ def check_used(rules: list[Rule], units: Mapping[str, str], columns: list[Column
     return messages
 
 
+def _finest(placed: list[tuple[Column, Place]], exact: Mapping[str, str]) -> dict[str, str]:
+    """Whose the name of the largest logits is: of heads rather than of layers, of layers rather than of all. UsageError:
+    several could have it, which is not guessed."""
+    finest: dict[str, tuple[Column, Place]] = {}
+    for column, found in placed:
+        if not found.series.endswith(MAX_LOGIT) or found.series in exact:
+            continue
+        before, other = finest.setdefault(found.series, (column, found))
+        if len(found.letters) > len(other.letters):
+            finest[found.series] = (column, found)
+        elif found.pattern != other.pattern and len(found.letters) == len(other.letters):
+            raise UsageError(
+                f"{before.full:.100} and {column.full:.100} could both be {found.series}: --map '{found.series}=NAME' says "
+                f"which is, '{found.series}[l]=PATTERN' that {{l}} in it is a layer, '-=NAME' leaves a column out"
+            )
+    return {name: found.pattern for name, (_, found) in finest.items()}
+
+
 def _grouped(placed: list[tuple[Column, Place]]) -> dict[str, Series]:
     """Columns of one pattern are one series; where two patterns would have one name, the second has its own."""
     series: dict[str, Series] = {}
-    exact = {column.full for column, found in placed if column.full == found.own}
+    exact = {column.full: found.pattern for column, found in placed if column.full == found.own}
+    exact.update(_finest(placed, exact))
     for column, found in placed:
         for again in range(1, 10):
             name = found.series
-            if again > 1 or (name in exact and name != found.own):
+            if again > 1 or (name in exact and exact[name] != found.pattern):
                 name = found.own if again < 3 else f"{found.own:.90}_{again - 1}"
             there = series.get(name)
             if there is None:
@@ -195,11 +214,11 @@ def _part_names(series: list[Series]) -> None:
     that another series has gets one more underscore."""
     names = {s.name for s in series}
     taken = names - _NO_SERIES
-    for s in series:
+    for s in sorted(series, key=lambda s: s.name.count("/")):
         parts = s.name.split("/")
         name = parts[0]
         for part in parts[1:]:
-            name += ("_" if name in names | _NO_SERIES else "/") + part
+            name += ("_" if name in names | taken | _NO_SERIES else "/") + part
         while name != s.name and name in taken or name in _NO_SERIES:
             name += "_"
         taken.add(name)
@@ -211,7 +230,7 @@ def _find_sizes(series: list[Series]) -> None:
     size = dict.fromkeys(AXES, 0)
     for s in series:
         for column, at in s.sources:
-            shape = column.values.shape[1:] if column.values.ndim > 1 else tuple(n + 1 for n in at)
+            shape = (*(n + 1 for n in at), *column.values.shape[1:])
             for letter, n in zip(sorted(s.letters, key="lhe".index) if column.values.ndim > 1 else s.letters, shape):
                 if n > _MOST_PLACES:
                     raise UsageError(f"{AXES[letter]} {n - 1}: that is no {AXES[letter]}; --map says what the numbers are")

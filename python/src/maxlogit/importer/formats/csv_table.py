@@ -33,6 +33,7 @@ class _Header:
     def __init__(self, source: Source, log: Log, tables: Any) -> None:
         self.log, self.line = log, 0
         self.names: list[str] = []
+        self.points: dict[int, tuple[bool, str]] = {}  # of columns: thousands or not, and the first cell
         units: dict[str, str] = {}
         self.begin = 0  # of the rows
         while self.begin < len(source.text):
@@ -180,7 +181,14 @@ def _fast(chunk: bytes, header: _Header, decimal: Optional[str]) -> bool:
 def _take(header: _Header, cells: list[str], line: int, decimal: Optional[str]) -> None:
     log, layout = header.log, header.layout
     if decimal == ",":
-        cells = [cell.replace(".", "") if _POINTS.fullmatch(cell) else cell for cell in cells]
+        for i, cell in enumerate(cells):
+            thousands = bool(_POINTS.fullmatch(cell))
+            if thousands or ("." in cell and number_of(cell) is not TEXT):
+                first = header.points.setdefault(i, (thousands, cell))
+                if first[0] != thousands:
+                    points = f"the points of '{first[1]:.40}' and '{cell:.40}' differ: one of them is a decimal point"
+                    raise log.error(f"{header.names[i]:.60}: {points}; leave out --decimal=,", line)
+                cells[i] = cell.replace(".", "") if thousands else cell
         cells = [re.sub(r"^([-+]?[0-9]*),([0-9]+)", r"\1.\2", cell) for cell in cells]
     if len(cells) != len(header.names):
         raise log.error(f"{len(cells)} columns where the first line names {len(header.names)}", line)

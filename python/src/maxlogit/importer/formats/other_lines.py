@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, Optional
 
 from maxlogit.importer._log import TEXT, Unread, with_suffix
+from maxlogit.importer._names import is_max_logit
 from maxlogit.importer.formats._format import NUMBER, Format, Printed, Row
 
 _MODE = r"(?:\s?\((?P<mode>train|val|valid|test|eval)\))?"
@@ -71,6 +72,10 @@ _SOURCE = re.compile(r"\| [\w.]+(?::[\w<>]+)?:\d+ - |\([\w.]+:\d+\) (?=[A-Z]+:)"
 _LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 
 
+_MORE = re.compile(r"[\s,]{1,4}[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?=[\s,;|\])]|$)")
+_LIST = re.compile(rf"(?<![\w/.@%=-]){_NAME})\s{{0,8}}[=:]\s{{0,16}}(?P<value>\[[-+\d.]+[\s,]+[-+\d.][^|=:]{{0,60}})")
+
+
 def pairs(text: str) -> tuple[dict[str, Any], str]:
     """Values by name, and what is left of the text."""
     values: dict[str, Any] = {}
@@ -79,11 +84,15 @@ def pairs(text: str) -> tuple[dict[str, Any], str]:
         for match in pattern.finditer(text):
             name, value, suffix = match.group("name", "value", "suffix")
             number = with_suffix(value, suffix.rstrip(".:"))
+            if is_max_logit(name) and _MORE.match(text, match.end()):
+                number = Unread(text[match.start("value") : match.end() + 40])  # of several heads: which is not guessed
             if number is not TEXT and number is not None and not (bare and type(number) is Unread):
                 values.setdefault(_LEVELS.sub("", name) if " " in name else name, number)
             rest.append(text[end : match.start()])
             end = match.end()
         text = "|".join([*rest, text[end:]])
+    lists = ((match["name"], Unread(match["value"])) for match in _LIST.finditer(text))
+    values.update((name, value) for name, value in lists if name not in values and is_max_logit(name))
     return values, text
 
 
@@ -120,7 +129,7 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     best = max(steps, key=lambda match: _rank(match["word"]), default=None)
     if best and (row or _rank(best["word"])):
         whole = _rank(best["word"]) > _RANKS.index("step")
-        if len({match["word"] for match in steps}) > 1:
+        if len({match["word"] for match in steps}) > 1 and len({match["at"] for match in steps}) > 1:
             state.counts = best["word"]
         last = state.last_epoch
         if row is None and state.counts and _rank(best["word"]) < _rank(state.counts) and (last, state.last) != (None, None):
@@ -160,6 +169,7 @@ def line(line: str, state: Printed) -> Optional[Row]:
         return None
     aside = _ASIDE.search(line)
     is_aside = bool(aside and not _PLACED.search(line[: aside.start()]))
+    counts = state.counts
     row, rest = (None, line) if is_aside else _position(_SOURCE.sub("| ", line), state)
     if not row:
         if "loss" in line.lower() and any(_LOSS.search(name) for name in pairs(line)[0]):
@@ -175,6 +185,7 @@ def line(line: str, state: Printed) -> Optional[Row]:
     values.update(found)
     begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
     if not begins and not any(_LOSS.search(name) or (_RATE.search(name) and row.at is not None) for name in values):
+        state.counts = counts  # a line without a row does not show how steps are counted
         if row.epoch is not None and not values:
             state.epoch = row.epoch  # it holds for the lines below
         return None
