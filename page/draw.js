@@ -23,15 +23,23 @@ function bandOf(data, geometric, t) {
   for (const d of data) {
     w = Math.max(w, d.w)
     thinned = thinned || !!d.h
-    d.s.forEach((step, i) => {
-      let x = at.get(step)
-      if (!x) at.set(step, x = {m: [], l: Infinity, h: -Infinity})
-      x.m.push(d.m[i])
-      x.l = Math.min(x.l, d.l ? d.l[i] : d.m[i])
-      x.h = Math.max(x.h, d.h ? d.h[i] : d.m[i])
-    })
+    for (const step of d.s) at.set(step, {m: [], l: Infinity, h: -Infinity})
   }
-  const out = {s: [...at.keys()].sort((a, b) => a - b), m: [], lo: [], hi: [], l: [], h: [], n: [], w}
+  const steps = [...at.keys()].sort((a, b) => a - b)
+  for (const d of data) { // between two of its points a run has a value on the line, as in a band of plot
+    let i = 0
+    for (const step of steps) {
+      while (i < d.s.length && d.s[i] < step) i++
+      if (i === d.s.length) break
+      const x = at.get(step), here = d.s[i] === step
+      if (!here && (!i || !Number.isFinite(d.m[i - 1]) || !Number.isFinite(d.m[i]))) continue
+      const m = here ? d.m[i] : d.m[i - 1] + (d.m[i] - d.m[i - 1]) * (step - d.s[i - 1]) / (d.s[i] - d.s[i - 1])
+      x.m.push(m)
+      x.l = Math.min(x.l, here && d.l ? d.l[i] : m)
+      x.h = Math.max(x.h, here && d.h ? d.h[i] : m)
+    }
+  }
+  const out = {s: steps, m: [], lo: [], hi: [], l: [], h: [], n: [], w}
   for (const step of out.s) {
     const x = at.get(step), n = x.m.length, logs = geometric ? x.m.map(Math.log) : x.m
     const mean = logs.reduce((a, b) => a + b, 0) / n

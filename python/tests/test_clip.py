@@ -4,12 +4,15 @@ written. S is the softmax's input without what is added to it, in double, from t
 import contextlib
 import copy
 import dataclasses
+import gc
 import math
 import pickle
 import random
+import tempfile
 import unittest
 import unittest.mock
 import warnings
+import weakref
 from collections import UserDict
 from typing import NamedTuple
 
@@ -24,6 +27,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("no PyTorch here") from None
 
+import maxlogit
 import maxlogit.torch as mt
 from maxlogit.torch._attention import threads
 from maxlogit.torch._probe import Probe
@@ -1254,6 +1258,51 @@ class Shapes(unittest.TestCase):
             else:
                 with self.assertRaisesRegex(mt.CannotClip, "not in proportion"):
                     clip.step()
+
+    def test_a_model_is_freed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model, x = made(Base)
+            path = f"{folder}/a.h5"
+            recorder = maxlogit.Recorder(path)
+            clip = mt.QKClip(model, tau=1, recorder=recorder)
+            model(x)
+            clip.step()
+            freed = weakref.ref(model)
+            del model, clip, recorder
+            gc.collect()
+            self.assertIsNone(freed())
+            maxlogit.Recorder(path, mode="replace").close()
+
+    def test_a_gate_of_zeros_is_tried_when_it_is_trained(self):
+        class Gated(Base):
+            def make(self, bias):
+                super().make(bias)
+                self.gate = nn.Linear(WIDTH, WIDTH)
+                nn.init.zeros_(self.gate.weight)
+                nn.init.zeros_(self.gate.bias)
+
+            def project(self, x):
+                q, k, v = super().project(x)
+                gate = self.gate(x).view(q.shape[0], -1, q.shape[1], q.shape[3]).transpose(1, 2)
+                return q * (1 + gate) if self.is_factor else q + gate, k, v
+
+        for Gated.is_factor in (True, False):
+            model, x = made(Gated)
+            clip = mt.QKClip(model, tau=0.5)
+            for _ in range(3):  # of a part that stays zero, too
+                model(x)
+                clip.step()
+            self.assertLessEqual(float(model.logits(x).max()), 0.5001)
+            nn.init.normal_(model.gate.weight)
+            model(x)
+            self.assertEqual(clip.step(), 0)  # it was not tried yet
+            model(x)
+            if Gated.is_factor:
+                with self.assertRaisesRegex(mt.CannotClip, "in proportion|share some|several heads"):
+                    clip.step()
+            else:
+                self.assertGreater(clip.step(), 0)
+                self.assertLessEqual(float(model.logits(x).max()), 0.5001)
 
     def test_a_second_one_takes_the_place_of_the_first(self):
         model, x = made(Base)

@@ -808,6 +808,14 @@ class Lines(Importing):
         ):
             self.has(self.imported(self.write("a.log", line + "\n")), "val_loss", {10: 2.5})
 
+    def test_json_of_a_metric_for_each_row(self):
+        rows = [("train/loss", 0, 1), ("val/loss", 5, 9), ("train/loss", 10, 2)]
+        for key in ("key", "metric", "name", "tag"):
+            text = "".join(json.dumps({key: name, "step": step, "value": value}) + "\n" for name, step, value in rows)
+            run = self.imported(self.write("a.jsonl", text))
+            self.has(run, "loss", {0: 1, 10: 2})
+            self.has(run, "val_loss", {5: 9})
+
     def test_decimal_commas_are_refused(self):
         for rows in ("loss=2,345\nStep 2: loss=0,998\n", "loss: 2,345 | lr: 0,998\n"):
             self.refused("the comma of '0,998' is a decimal one", self.write("a.log", "Step 1: " + rows))
@@ -817,6 +825,34 @@ class Lines(Importing):
 
     def lines(self, *lines, **options):
         return self.imported(self.write("l.log", "\n".join(lines) + "\n"), **options)
+
+    def test_training_and_validation_in_one_line(self):
+        for row in (
+            "train: loss=2.5 acc=0.5 | val: loss=2.75 acc=0.25",
+            "val: loss=2.75 acc=0.25 | train: loss=2.5 acc=0.5",
+            "(train) loss: 2.5, acc: 0.5; (val) loss: 2.75, acc: 0.25",
+            "Train(loss=2.5 acc=0.5) Val(loss=2.75 acc=0.25)",
+            "- loss: 2.5 - acc: 0.5 - Val - loss: 2.75 - acc: 0.25",
+            "| train | loss=2.5 acc=0.5 | validation | loss=2.75 acc=0.25",
+        ):
+            run = self.lines(f"Epoch 1 {row}")
+            for name, value in (("loss", 2.5), ("acc", 0.5), ("val_loss", 2.75), ("val/acc", 0.25)):
+                self.has(run, name, {1: value})
+        for row in ("step 10, next eval in 90 steps, loss=2.5", "step 10 (last val 2.9) loss=2.5", "INFO:dev:step 10 loss=2.5"):
+            self.has(self.lines(row), "loss", {10: 2.5})
+
+    def test_numbers_with_blanks(self):
+        run = self.lines("step 10 | loss: 2.5 | tok/s: 950", "step 20 | loss: 2.4 | tok/s: 1.25 K | mem=10.5 G")
+        self.has(run, "tok/s", {10: 950, 20: 1250})
+        for row in ("loss: 2.5 | tokens: 1 048 576 | x: 1", "loss: 2.5 | tokens: 1\u202f048", "loss: 2.5 tokens: 1'048'576"):
+            self.assertNotIn("tokens", self.lines(f"step 10 | {row}"))
+            self.assertIn("tokens (1", self.err)
+        self.refused("no number with a step", self.write("l.log", "step 1 000/10 000 | loss: 2.5\n"))
+
+    def test_a_line_with_the_step_twice(self):
+        for line in ("Saving dict for global step 150: loss = 2.3, global_step = 150", "starting, global_step: 0, step: 7"):
+            run = self.lines("loss = 3.5, step = 0", line, "loss = 2.5, step = 200", "loss = 2.25, step = 300")
+            self.assertEqual({0: 3.5, 200: 2.5, 300: 2.25}, {s: x for s, x in zip(run["loss"].steps, run["loss"].values) if s != 150})
 
     def test_steps_are_counted_through_epochs(self):
         for steps, *lines in (
@@ -877,7 +913,7 @@ class Lines(Importing):
     def test_pairs_before_a_step_and_between_bars(self):
         for line, values in {
             "INFO:x:loss = 2.5, step = 7 (3.4 sec)": {"loss": 2.5},
-            "Iter 7: Train loss 2.5, Learning Rate 1.000e-05, Peak mem 9.5 GB": {"loss": 2.5, "lr": 1e-5, "Peak_mem": 9.5},
+            "Iter 7: Train loss 2.5, Learning Rate 1.000e-05, Peak mem 9.5 GB": {"loss": 2.5, "lr": 1e-5, "Peak_mem": 9.5e9},
             "[10:00:00 INFO] Step 7/100; acc:  0.5; ppl: 92.5; xent: 4.5; lr: 0.1; 69/72 tok/s;  20 sec": {
                 "ppl": 92.5,
                 "lr": 0.1,
@@ -890,7 +926,7 @@ class Lines(Importing):
             },
             "Epoch 1 | iter 14 step 7 | loss train: 2.5, val: n/a | iter time: 45.5 ms (step)": {
                 "loss": 2.5,
-                "iter_time": 45.5,
+                "iter_time": 0.0455,
             },
         }.items():
             with self.subTest(line=line):
@@ -965,6 +1001,10 @@ class Lines(Importing):
         run = self.lines("step 1 loss=2", "step: 1e3 loss=3")  # is none that can be read
         self.has(run, "loss", {1: 2})
 
+    def test_blocks_of_composer_in_epochs(self):
+        run = self.lines(*(f"[epoch={epoch}][batch={at}/100]:\n\t Train loss/train/total: {epoch}.{at}" for epoch in (1, 2) for at in (10, 20)))
+        self.assertEqual(run[[*run][0]].steps.tolist(), [10, 20, 110, 120])
+
     def test_numbers_with_units(self):
         for text, value, unit in (
             ("900K", 900e3, "1"),
@@ -972,14 +1012,14 @@ class Lines(Importing):
             ("3.5B", 3.5e9, "1"),
             ("1_000", 1000, "1"),
             ("12,345", 12345, "1"),
-            ("900ms", 900, "ms"),
+            ("900ms", 0.9, "s"),
             ("12.5s", 12.5, "s"),
-            ("1h", 1, "h"),
+            ("1h", 3600, "s"),
             ("85%", 85, "%"),
-            ("3.2GiB", 3.2, "GiB"),
-            ("5.5 GB", 5.5, "GB"),
+            ("3.2GiB", 3.2 * 2**30, "B"),
+            ("5.5 GB", 5.5e9, "B"),
             ("np.float64(1.5)", 1.5, "1"),
-            ("nanms", np.nan, "ms"),
+            ("nanms", np.nan, "s"),
         ):
             with self.subTest(text=text):
                 run = self.lines(f"step 1 loss: 2.5, x: {text}, y=1")
@@ -989,8 +1029,8 @@ class Lines(Importing):
         run = self.lines(
             "step 1 loss: 2 x: 900ms y: 2GiB", "step 2 loss: 1 x: 1.5s y: 512MiB", "step 3 loss: 1 x: 1min y: 7%"
         )
-        self.has(run, "x", {1: 900, 2: 1500, 3: 60000})
-        self.has(run, "y", {1: 2, 2: 0.5})
+        self.has(run, "x", {1: 0.9, 2: 1.5, 3: 60})
+        self.has(run, "y", {1: 2**31, 2: 2**29})
         self.assertRegex(self.err, r"do not end with a known unit are left out: y \(7%\)")
         run = self.lines("step 1 loss: 2 x: 12parsec z: 1/2 eta: 8:05:12 d: 2 days, 1:00", "step 2 loss: 1 x: 5 z=0,5")
         self.has(run, "x", {2: 5})

@@ -355,8 +355,8 @@ void runset_columns(const struct runset *set, const char *but, struct key_list *
 }
 
 struct mixed_keys {
-  const struct run *first, *other;
-  struct key_list out;
+  const struct run *first;
+  struct key_list *out;
 };
 
 /* Names and folders differ from seed to seed. */
@@ -374,13 +374,19 @@ static int add_mixed(void *context, const char *key, const char *value)
   struct mixed_keys *m = context;
   const char *own = run_parameter(m->first->file, key);
   double x, y;
-  if (m->out.count == 3) return 1;
+  if (m->out->count == 3) return 1;
   if (!own || !strcmp(own, value) || is_own_key(key) || differs_by_seed(key, value)) return 0;
   if (run_is_number(own, &x) && run_is_number(value, &y) && x == y) return 0;
-  for (int k = 0; k < m->out.count; k++)
-    if (!strcmp(m->out.name[k], key)) return 0;
-  add_name(&m->out, key);
+  for (int k = 0; k < m->out->count; k++)
+    if (!strcmp(m->out->name[k], key)) return 0;
+  add_name(m->out, key);
   return 0;
+}
+
+void runset_add_mixed(const struct run *first, const struct run *other, struct key_list *out)
+{
+  struct mixed_keys m = {first, out};
+  if (!strcmp(run_data(other->file), DATA_RECORDED)) run_parameters(other->file, add_mixed, &m);
 }
 
 static int has_seed(const struct run *run)
@@ -406,20 +412,17 @@ static void warn_of_seeds(const struct run_group *group)
 
 void runset_warn_of_mixed(const struct runset *set)
 {
-  struct mixed_keys m = {.out = {0}};
+  struct key_list out = {0};
   for (int g = 0; g < set->groups; g++) {
     warn_of_seeds(&set->group[g]);
-    for (int i = 1; i < set->group[g].count; i++) {
-      m.first = set->group[g].run, m.other = m.first + i;
-      if (strcmp(run_data(m.other->file), DATA_RECORDED) != 0) continue;
-      run_parameters(m.other->file, add_mixed, &m);
-    }
+    for (int i = 1; i < set->group[g].count; i++)
+      runset_add_mixed(set->group[g].run, set->group[g].run + i, &out);
   }
-  if (m.out.count)
-    warning("runs of one group differ in %s%s%s%s%s: --by %s keeps them apart", m.out.name[0],
-            m.out.count > 1 ? ", " : "", m.out.count > 1 ? m.out.name[1] : "", m.out.count > 2 ? ", " : "",
-            m.out.count > 2 ? m.out.name[2] : "", m.out.name[0]);
-  key_list_free(&m.out);
+  if (out.count)
+    warning("runs of one group differ in %s%s%s%s%s: --by %s keeps them apart", out.name[0],
+            out.count > 1 ? ", " : "", out.count > 1 ? out.name[1] : "", out.count > 2 ? ", " : "",
+            out.count > 2 ? out.name[2] : "", out.name[0]);
+  key_list_free(&out);
 }
 
 /* Of runs without one, their kind. */

@@ -505,6 +505,10 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
 {
   struct measured *all = memory_new((size_t)set->runs * (size_t)metrics + 1, sizeof *all);
   int status = STATUS_OK;
+  for (int k = 0; k < metrics && !status; k++) {
+    const struct run *known = NULL;
+    if (*m[k].series) status = runs_have_one_unit(set->run, set->runs, m[k].series, &known, error);
+  }
   for (int i = 0; i < set->runs && !status; i++) {
     for (int k = 0; k < metrics && !status; k++)
       status = metric_of(&m[k], &set->run[i], &all[i * metrics + k], error);

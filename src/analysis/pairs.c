@@ -209,6 +209,11 @@ char *pairs_difference(const struct pair *pairs, int count)
     if (differs) buffer_add(&text, "%s%s", text.length ? ", " : "", keys.key[k].name);
   }
   memory_free(keys.key);
+  struct key_list others = {0}; /* of other programs */
+  for (int i = 0; i < count; i++)
+    if (pairs[i].a && pairs[i].b) runset_add_mixed(pairs[i].a, pairs[i].b, &others);
+  for (int k = 0; k < others.count; k++) buffer_add(&text, "%s%s", text.length ? ", " : "", others.name[k]);
+  key_list_free(&others);
   return text.text;
 }
 

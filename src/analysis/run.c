@@ -93,6 +93,34 @@ int run_table(const struct run *run, const char *series, struct table *table, st
   return STATUS_OK;
 }
 
+/* The unit of a series; "": unknown, or no such series. */
+static const char *unit_of(const struct run *run, const char *name, char out[32])
+{
+  struct run_series s;
+  *out = 0;
+  if (run_describe(run->file, name, &s, NULL)) return out;
+  snprintf(out, 32, "%s", text_unit(s.unit));
+  run_series_free(&s);
+  return out;
+}
+
+int runs_have_one_unit(const struct run *run, int runs, const char *series, const struct run **known,
+                       struct error *error)
+{
+  char first[32], other[32];
+  if (*known) unit_of(*known, series, first);
+  for (int i = 0; i < runs; i++) {
+    if (!*unit_of(&run[i], series, other)) continue;
+    if (!*known) {
+      *known = &run[i];
+      memcpy(first, other, sizeof first);
+    } else if (strcmp(first, other))
+      return error_set(error, STATUS_USAGE, "%s is in %s in %s, and in %s in %s: runs of one unit are wanted",
+                       series, first, (*known)->shown, other, run[i].shown);
+  }
+  return STATUS_OK;
+}
+
 struct threshold {
   const struct run *run;
   double value;

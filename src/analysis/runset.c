@@ -325,7 +325,7 @@ int runset_select(struct runset *set, const struct selection *selection, unsigne
   else {
     set->is_bare = (flags & RUNSET_BARE) != 0;
     runset_group(set, &keys, &by);
-    if (flags & RUNSET_RECORDED && !selection->by) runset_warn_of_mixed(set);
+    if (flags & (RUNSET_RECORDED | RUNSET_MEANS) && !selection->by) runset_warn_of_mixed(set);
     list_runs(set, selection->sort || selection->last ? &order : NULL);
     if (selection->sort) order_groups(set);
   }

@@ -57,7 +57,8 @@ struct selection {
    are). With RUNSET_RECORDED a run that has just begun, without a step in its file, is left out with a
    warning; with RUNSET_ONCE the same run twice (a copy: the same id) is STATUS_USAGE: it would count as two
    seeds. With RUNSET_BARE labels have no folders. */
-enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2, RUNSET_BARE = 4, RUNSET_FIRST = 8 };
+/* With RUNSET_MEANS it warns of groups of recordings that are no seeds of one. */
+enum { RUNSET_RECORDED = 1, RUNSET_ONCE = 2, RUNSET_BARE = 4, RUNSET_FIRST = 8, RUNSET_MEANS = 16 };
 int runset_select(struct runset *, const struct selection *, unsigned flags, struct error *);
 void runset_close(struct runset *);
 /* The status for a command to end with: STATUS_FAIL where files were left out, or a series could not be read. */
@@ -115,6 +116,10 @@ int run_order(const struct run *, const struct run *, const char *key);
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */
 int run_table(const struct run *, const char *series, struct table *, struct error *);
+/* STATUS_USAGE: of these runs, and the one that *known is from a call before (else NULL), two have a series in unlike
+   units, so that no mean and no comparison is one of equals. No unit, or 1, is unknown. */
+int runs_have_one_unit(const struct run *, int runs, const char *series, const struct run **known,
+                       struct error *);
 /* The threshold of the first of the run's stabilizers that has one (OPTION_THRESHOLD); NaN: there is none. */
 double run_threshold(const struct run *);
 #endif

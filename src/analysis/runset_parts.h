@@ -22,6 +22,8 @@ char *run_identity(const struct run *, const struct keys *);
 void runset_share_names(struct runset *);
 void runset_group(struct runset *, struct keys *, const struct key_list *by); /* by: may be empty */
 void runset_warn_of_mixed(const struct runset *); /* recordings in a group that are no seeds of one */
+/* Keys of a recording in which another one differs, and that are no names or facts of a seed; at most 3. */
+void runset_add_mixed(const struct run *first, const struct run *other, struct key_list *);
 const char *group_value(const struct run_group *, const struct sort_key *);
 /* run.c */
 void run_free(struct run *);

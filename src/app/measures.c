@@ -70,8 +70,8 @@ static const char *about_mean(enum measures_mean mean)
 
 static void number(double value, char out[32])
 {
-  if (isfinite(value))
-    snprintf(out, 32, "%.5g", value);
+  if (isfinite(value)) /* steps, and others that count, are whole */
+    snprintf(out, 32, value == rint(value) && fabs(value) < 0x1p53 ? "%.0f" : "%.5g", value);
   else if (isnan(value))
     snprintf(out, 32, "NaN");
   else

@@ -102,6 +102,11 @@ static void add_number(struct buffer *b, const char *before, double x)
     buffer_add(b, "%s%s", before, isnan(x) ? "NaN" : x > 0 ? "Infinity" : "-Infinity");
 }
 
+static void add_step(struct buffer *b, const char *before, double step)
+{
+  buffer_add(b, "%s%.0f", before, step);
+}
+
 static long last_step_of(const struct page_series *s, const struct run *run)
 {
   long last = run_last_step(run->file);
@@ -169,7 +174,7 @@ static char *curve_text(const struct table *t, long width)
     double bin = floor(t->step[first] / (double)width);
     for (end = first + 1; end < t->rows && floor(t->step[end] / (double)width) == bin;) end++;
     const char *comma = first ? "," : "";
-    add_number(&step, comma, end - first > 1 ? bin * (double)width : t->step[first]);
+    add_step(&step, comma, end - first > 1 ? bin * (double)width : t->step[first]);
     add_number(&mean, comma, reduce(t->value + first, end - first, PART_MEAN));
     add_number(&low, comma, reduce(t->value + first, end - first, PART_MIN));
     add_number(&high, comma, reduce(t->value + first, end - first, PART_MAX));
@@ -221,7 +226,7 @@ static char *tell_heads(const struct page_series *s, const struct run *run, cons
     if (!r || floor(x->step[r] / (double)width) != floor(x->step[r - 1] / (double)width)) first[bins++] = r;
   first[bins] = x->rows;
   buffer_add(&out, "{w:%ld,s:[", width);
-  for (long b = 0; b < bins; b++) add_number(&out, b ? "," : "", x->step[first[b]]);
+  for (long b = 0; b < bins; b++) add_step(&out, b ? "," : "", x->step[first[b]]);
   buffer_add(&out, "],n:");
   json_t *names = json_array();
   for (long i = 0; i < x->width; i++) {
@@ -472,7 +477,8 @@ static struct page_series *seen_before(struct page_series *seen, int runs, const
 int runs_page_look(struct runs_page *p, struct error *error)
 {
   struct runset set;
-  int status = runset_select(&set, p->selection, RUNSET_FIRST | (p->bare ? RUNSET_BARE : 0), error);
+  int status = runset_select(
+    &set, p->selection, RUNSET_FIRST | (p->bare ? RUNSET_BARE : 0) | (p->live ? 0 : RUNSET_MEANS), error);
   if (status) return status;
   if (set.copies > p->set.copies)
     warning("left out of the page: %s%s", set.copy, set.copies > 1 ? ", and others" : "");

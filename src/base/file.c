@@ -294,8 +294,7 @@ int file_beside_program(char path[4096], const char *name)
   do { /* each folder of the name could be of another user */
     end = strchr(end + 1, '/');
     if (end) *end = 0;
-    if (stat(path, &found) ||
-        (found.st_uid && found.st_uid != geteuid() && found.st_uid != program.st_uid))
+    if (stat(path, &found) || (found.st_uid && found.st_uid != geteuid() && found.st_uid != program.st_uid))
       return 0;
     if (end) *end = '/';
   } while (end);
@@ -443,8 +442,7 @@ static void keep_attributes(int fd, int folder, const char *name, const struct l
   if (!find_former(&old, folder, name, held) || fstat(fd, &new)) return;
   mode_t mode = old.st_mode & 07777;
   int same_group = old.st_gid == new.st_gid || !fchown(fd, (uid_t)-1, old.st_gid);
-  int same_owner = old.st_uid == new.st_uid || /* a copy of a private text stays its owner's */
-                   (!closed_to && !fchown(fd, old.st_uid, (gid_t)-1));
+  int same_owner = old.st_uid == new.st_uid || !fchown(fd, old.st_uid, (gid_t)-1);
   if (!same_group) mode &= (mode_t)~02070;
   if (!same_owner) mode &= (mode_t)~04002;
   struct stat now;

@@ -48,6 +48,17 @@ static int find_seed(const char *folder, long seed, struct buffer *path, struct 
   return status;
 }
 
+/* Once for each file, which several contexts, or points of a sweep, start from. */
+static void warn_of_earlier(const char *path, long step, long last)
+{
+  static uint64_t warned;
+  const uint64_t now = XXH3_64bits(path, strlen(path));
+  if (now != warned)
+    warning("%s: the weights are those after %ld of its %ld steps: no later checkpoint is there", path, step,
+            last);
+  warned = now;
+}
+
 int start_state(const char *path, struct checkpoint *c, struct error *e)
 {
   struct run_file *r;
@@ -63,6 +74,7 @@ int start_state(const char *path, struct checkpoint *c, struct error *e)
   }
   int status = checkpoint_latest(path, c, e);
   if (!status && (status = origin_owns(path, run_id(r), c, e))) checkpoint_free(c);
+  if (!status && c->step < run_last_step(r)) warn_of_earlier(path, c->step, run_last_step(r));
   run_close(r);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@
 #include "run/sweep_parts.h"
 #include "storage/checkpoint.h"
 #include "storage/layout.h"
+#include "storage/run_file.h"
 
 struct sweep_launch {
   struct sweep *sweep;
@@ -87,6 +89,20 @@ static int take_point(struct sweep_launch *c, long at)
   return c->lock[at] != NULL;
 }
 
+/* Is the file of a point of another run? One that was being extended has the id of the shorter run. */
+static int holds_another(const struct sweep_point *p)
+{
+  struct run_file *run = NULL, *from = NULL;
+  if (access(p->path, F_OK) || run_peek(&run, p->path, NULL)) return 0;
+  int is_other = strcmp(run_id(run), p->id) != 0;
+  if (is_other && *p->from && !run_peek(&from, p->from, NULL)) {
+    is_other = strcmp(run_id(run), run_id(from)) != 0;
+    run_close(from);
+  }
+  run_close(run);
+  return is_other;
+}
+
 /* Add the run of a locked point. Returns 0 if there is nothing to do, and reports why. */
 static int enlist(struct sweep_launch *c, long at, struct batched_run *run)
 {
@@ -107,6 +123,13 @@ static int enlist(struct sweep_launch *c, long at, struct batched_run *run)
   const struct record_options *record = config_section(config, "record");
   double max_time = ((const struct train_options *)config_section(config, "train"))->max_time;
   int extends = *p->from && !sweep_is_begun(p);
+  if (!record->overwrite && holds_another(p)) {
+    snprintf(reason, sizeof reason, "%.300s is now another run, as after a resume to more steps: move it",
+             p->path);
+    report_point(c, at, SWEEP_FAILED, 0, reason);
+    config_free(config);
+    return 0;
+  }
   if (extends && extend_run(p->from, p->path, config, &e)) {
     report_point(c, at, SWEEP_FAILED, 0, e.text);
     config_free(config);

@@ -194,6 +194,45 @@ rm "$dir/other/wide.h5"
 test $status -eq 2 && grep -q 'B: .*differ in train.lr' "$dir/err" || grep -q 'they differ in train.lr' "$dir/err" || fail "two runs of a seed: exit $status, $(cat "$dir/err")"
 compare "$dir/other" "$dir/other" --by 'train.batch , train.lr'
 test "$(grep -c '^val_loss:last3:mean.* train.batch=4 train.lr=0' "$dir/out")" -eq 2 || fail "--by: $(cat "$dir/out")"
+# runs of unlike lengths are named where they are compared or averaged
+mkdir "$dir/lengths"
+for at in long:muon:40:1 short:adam:30:1 other:muon:35:2; do
+  IFS=: read -r name preset steps seed <<AT
+$at
+AT
+  small_run "lengths/$name" preset="$preset" train.steps="$steps" train.seed="$seed"
+done
+compare "$dir/lengths" kind=muon kind=adam
+grep -q 'note *1 pair is of unlike lengths (40 and 30 steps)$' "$dir/out" || fail "a pair of unlike lengths: $(cat "$dir/out")"
+"$program" show --group --by kind "$dir/lengths" > "$dir/out" 2> "$dir/err"
+grep -q 'muon: a mean over runs of unlike lengths, as 40 and 35 steps' "$dir/err" && ! grep -q 'adam:' "$dir/err" || fail "a mean over unlike lengths: $(cat "$dir/err")"
+# recordings: other settings are named, and numbers of unlike units are not compared
+if imports; then
+  mkdir "$dir/logs"
+  log() { # NAME SEED UNIT SETTING...
+    name=$1 seed=$2 unit=$3; shift 3
+    printf 'step 0 loss=4 time=1%s\nstep 1 loss=3 time=2%s\n' "$unit" "$unit" > "$dir/log.txt"
+    "$program" import "$dir/log.txt" --set train.seed="$seed" "$@" -o "$dir/logs/$name.h5" > "$dir/out" 2>&1 || fail "import: $(cat "$dir/out")"
+  }
+  for seed in 1 2; do log a$seed $seed s --set optimizer=muon --set batch=8; log b$seed $seed ms --set optimizer=adam --set batch=64; done
+  compare "$dir/logs" kind=muon kind=adam --of time:all:max
+  grep -q 'differ in *optimizer, batch$' "$dir/out" && grep -q 'A  *optimizer=muon\|kind=muon' "$dir/out" || fail "settings of recordings: $(cat "$dir/out")"
+  grep -q '0\.002' "$dir/out" || fail "ms are no seconds: $(cat "$dir/out")"
+  log c 3 s --set optimizer=muon --set batch=16 --unit=loss=bit
+  for command in "compare kind=muon kind=adam --of=loss:last:max" "show --of=loss:last:max" "export loss --band" "plot --y=loss:last:max --x=train.seed" "plot --figure=loss"; do
+    # shellcheck disable=SC2086 # words
+    set -- $command; verb=$1; shift
+    "$program" "$verb" "$dir/logs" "$@" > "$dir/out" 2> "$dir/err"; status=$?
+    test $status -eq 2 && grep -q 'loss is in nat in .*, and in bit in .*logs/c.h5' "$dir/err" || fail "$command of two units: exit $status, $(cat "$dir/err")"
+  done
+  rm "$dir/logs/c.h5"; log c 3 s --set optimizer=muon --set batch=16
+  for command in "export loss --band" "report -o $dir/page" "show --group"; do
+    # shellcheck disable=SC2086 # words
+    set -- $command; verb=$1; shift
+    "$program" "$verb" "$dir/logs" "$@" > "$dir/out" 2> "$dir/err"
+    grep -q 'runs of one group differ in batch: --by batch' "$dir/err" || fail "$command of unlike recordings: $(cat "$dir/err")"
+  done
+fi
 # a damaged file of either arm counts in the exit status
 mkdir "$dir/whole" "$dir/hurt" && cp "$dir"/runs/*.h5 "$dir/whole" && cp "$dir"/runs/*.h5 "$dir/hurt" && head -c 3000 "$(find "$dir/runs" -name "*.h5" | head -n 1)" > "$dir/hurt/cut.h5"
 for arms in "hurt whole" "whole hurt"; do

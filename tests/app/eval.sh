@@ -89,6 +89,16 @@ done
 "$program" eval --context=1x "$dir/ahead60.h5" | awk 'NR == 1 { head = NF } END { exit !(NR == 2 && NF == 8 && head == 14) }' ||
   fail "the table has no modules"
 
+# weights of an earlier step are named
+small_run earlier checkpoint.every=10 checkpoint.keep=all
+"$program" eval "$dir/earlier.h5" > "$dir/out" 2> "$dir/err" && test ! -s "$dir/err" || fail "eval: $(cat "$dir/err")"
+rm "$dir/earlier.ckpt/step-00000040.h5"
+for command in "eval --context=1x,2x $dir/earlier.h5" "export $dir/earlier.h5 --safetensors=$dir/weights"; do
+  # shellcheck disable=SC2086 # words
+  "$program" $command > "$dir/out" 2> "$dir/err" && test "$(grep -c 'the weights are those after 30 of its 40 steps' "$dir/err")" = 1 ||
+    fail "$command of an earlier step: $(cat "$dir/err")"
+done
+
 # a text that was given by a path from another folder
 mkdir "$dir/there" && cp "$dir/text" "$dir/there/t.txt"
 (cd "$dir/there" && small_run relative data=bytes data.path=t.txt train.steps=1 && mv "$dir/relative".* .)

@@ -147,4 +147,14 @@ small_run wide preset=muon model.heads=4
 test $status -eq 2 && grep -q 'columns differ' "$dir/err" || fail "a mean over runs of two shapes: exit $status, $(cat "$dir/out" "$dir/err")"
 "$program" export "$dir/muon-1.h5" attn/max_logit --layer=7 > "$dir/out" 2> "$dir/err"; status=$?
 test $status -eq 2 || fail "no such layer: exit $status"
+# one table has one header: runs of other shapes are refused, or written below each other
+small_run narrow model.heads=2
+small_run broad model.heads=4
+for what in "" --band; do
+  # shellcheck disable=SC2086 # an option or none
+  "$program" export "$dir/narrow.h5" "$dir/broad.h5" attn/max_logit --csv $what > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -q 'its columns are not those of .*: --long writes both' "$dir/err" || fail "export --csv $what of two shapes: exit $status, $(cat "$dir/err")"
+done
+"$program" export "$dir/narrow.h5" "$dir/broad.h5" attn/max_logit --csv --long > "$dir/out" 2> "$dir/err" && grep -q ',attn/max_logit:l1h3,' "$dir/out" || fail "export --long of two shapes: $(cat "$dir/err")"
+"$program" export "$dir/narrow.h5" "$dir/broad.h5" attn/max_logit > "$dir/out" 2> "$dir/err" && test "$(grep -c '^# step' "$dir/out")" = 2 || fail "export of two shapes: $(cat "$dir/err")"
 finish

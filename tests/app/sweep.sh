@@ -224,6 +224,25 @@ for time in first second; do
   grep -q 'failed: diverged, and train.on_nonfinite = fail' err || fail "a divergence that fails, the $time time, is not told: $(cat err)"
 done
 
+# a longer sweep goes on from runs of its own text alone
+for text in one two; do yes $text | head -c 3000 > text; sweep train.steps=3 train.seed=1 preset=adam data=bytes data.path=text sweep.dir=runs/texts || fail "text $text: $(cat err)"; done
+"$program" sweep s.conf --list train.steps=3 train.seed=1 preset=adam data=bytes data.path=text sweep.dir=runs/texts | cut -f 2 > short
+sweep train.steps=4 train.seed=1 preset=adam data=bytes data.path=text sweep.dir=runs/texts --list
+grep -q "extends $(cat short)" out || fail "the text of now does not go on: $(cat out)"
+sweep train.steps=4 train.seed=1 preset=adam data=bytes data.path=text sweep.dir=runs/texts || fail "of two texts: $(cat err)"
+yes three | head -c 3000 > text
+sweep train.steps=5 train.seed=1 preset=adam data=bytes data.path=text sweep.dir=runs/texts --list
+grep -q extends out && fail "a run of another text goes on: $(cat out)"
+
+# a run that was resumed to more steps is no point of its sweep any more, and stays what it is
+sweep train.steps=2 train.seed=1,2 preset=adam sweep.dir=runs/longer && sweep train.steps=3 train.seed=1,2 preset=adam sweep.dir=runs/longer || fail "longer: $(cat err)"
+one=$("$program" sweep s.conf --list train.steps=3 train.seed=1,2 preset=adam sweep.dir=runs/longer | cut -f 2 | head -n 1)
+"$program" resume -q "runs/longer/$one.h5" train.steps=6 || fail "resume of a point"
+cksum "runs/longer/$one.h5" > before
+sweep train.steps=3 train.seed=1,2 preset=adam sweep.dir=runs/longer; status=$?
+test $status -eq 1 && grep -q "$one .*failed: runs/longer/$one.h5 is now another run" err || fail "a longer point: exit $status, $(cat err)"
+cksum "runs/longer/$one.h5" | cmp -s - before || fail "a run that was resumed to more steps is replaced"
+
 # a folder that takes no runs is told once, not by every point
 : > file
 for folder in file file/below; do

@@ -76,6 +76,15 @@ if test "$(id -u)" = 0; then
   mkdir -m 1777 sticky && mkdir sticky/x.ckpt && chown nobody sticky/x.ckpt # he could exchange its checkpoints
   "$program" run -q train.steps=2 model.width=16 model.heads=2 record.path=sticky/x.h5 > out 2> err && fail "checkpoints in another user's folder"
   grep -q 'x.ckpt is a folder of another user' err || fail "another user's folder: $(cat err)"
+  (cd sticky && mkdir runs && chown nobody runs && "$program" run -q train.steps=1 model.width=16 model.heads=2 2> ../err; grep -c 'the folder runs is another user' ../err) | grep -qx 1 || fail "a folder laid in another: $(cat err)"
+  # nothing that others have laid beside the program is run
+  cp "$program" sticky/mine && mkdir -p sticky/share/maxlogit/plots && touch sticky/maxlogit_cuda.so sticky/share/maxlogit/plots/style.gp
+  for owner in root nobody; do
+    chown $owner sticky/maxlogit_cuda.so sticky/share
+    (cd sticky && cp ../y.h5 . && env -u MAXLOGIT_PLOTS ./mine plot y.h5 -o figures; env -u MAXLOGIT_CUDA ./mine run device=cuda train.steps=1; rm -rf y.h5 figures) > out 2> err
+    { grep -q 'sticky/share/maxlogit' err; grep -q 'cannot be loaded: .*sticky/maxlogit_cuda.so' err; } && laid=used || laid=left
+    test "$owner $laid" = "root used" || test "$owner $laid" = "nobody left" || fail "what $owner has laid beside the program is $laid: $(cat err)"
+  done
   chmod 777 sticky; "$program" run -q train.steps=2 model.width=16 model.heads=2 record.path=sticky/y.h5 2> err || fail "a shared folder: $(cat err)"
   rm -r sticky
   rm -r theirs-too mine home/private.h5

@@ -326,6 +326,8 @@ class Recorder:
         if name not in self._series:
             rows = "validation" if name.startswith(("val_", "val/")) else "step"
             self.define(name, numbers.shape, rows=rows)
+        if numbers.ndim and (np.isfinite(numbers) & (np.abs(numbers) > np.finfo(np.float32).max)).any():
+            warnings.warn(f"{self.path}: {name}: arrays are in single precision, where 3.5e38 is inf", stacklevel=3)
         shape = self._series[name][1]
         if numbers.shape != shape:
             raise library.UsageError(f"{name} has shape {shape}, not {numbers.shape}")

@@ -96,14 +96,21 @@ static void print_interval(const char *what, const char *name, const struct inte
 
 static void print_left_out(const struct options *r, const struct compare_line *l)
 {
-  const struct pair *shaped = NULL;
-  int same = 0;
+  const struct pair *shaped = NULL, *uneven = NULL;
+  int same = 0, unlike = 0, thinner = 0;
   int equal = count_starts(r, l, START_EQUAL), differs = count_starts(r, l, START_DIFFERS),
       unknown = count_starts(r, l, START_UNKNOWN);
   for (int i = l->first; i < l->first + l->count && !shaped; i++)
     if (*r->pair[i].shape_key) shaped = &r->pair[i];
-  for (const struct pair *p = r->pair + l->first; p < r->pair + l->first + l->count; p++)
-    same += p->a && p->b && !strcmp(run_id(p->a->file), run_id(p->b->file));
+  for (const struct pair *p = r->pair + l->first; p < r->pair + l->first + l->count; p++) {
+    if (!p->a || !p->b) continue;
+    same += !strcmp(run_id(p->a->file), run_id(p->b->file));
+    thinner += run_number(p->a, "record.every", 1) != run_number(p->b, "record.every", 1);
+    if (run_has_failed(p->a) || run_has_failed(p->b) ||
+        run_last_step(p->a->file) == run_last_step(p->b->file))
+      continue;
+    if (!unlike++) uneven = p;
+  }
   printf("  start        equal in %d of %d pair%s", equal, equal + differs + unknown,
          text_s(equal + differs + unknown));
   if (unknown) printf("; unknown in %d", unknown);
@@ -114,6 +121,14 @@ static void print_left_out(const struct options *r, const struct compare_line *l
   if (same)
     printf("  note         %d pair%s one run with itself: both arms have it\n", same,
            same == 1 ? " is" : "s are");
+  if (thinner)
+    printf(
+      "  note         %d pair%s recorded at unlike intervals (record.every): a row of one is no row of the "
+      "other\n",
+      thinner, thinner == 1 ? " is" : "s are");
+  if (uneven)
+    printf("  note         %d pair%s of unlike lengths (%ld and %ld steps)\n", unlike,
+           unlike == 1 ? " is" : "s are", run_last_step(uneven->a->file), run_last_step(uneven->b->file));
   if (shaped)
     printf(
       "  note         the arms differ in %s: the same seed is neither the same start nor the same batches\n",
@@ -258,6 +273,11 @@ static int compare_arms(struct options *r, struct error *e)
 {
   if (metrics_read(&r->metric, &r->metrics, r->of, e) || arms_select(r->set, r->name, &r->chosen, e))
     return e->status;
+  for (int k = 0; k < r->metrics; k++) {
+    const struct run *known = NULL;
+    for (int i = 0; i < 2 && *r->metric[k].series; i++)
+      if (runs_have_one_unit(r->set[i].run, r->set[i].runs, r->metric[k].series, &known, e)) return e->status;
+  }
   for (int i = 0; i < 2; i++)
     if (metrics_of(r->metric, r->metrics, &r->set[i], &r->value[i], e))
       return error_prefix(e, "%s", i ? "B" : "A");

@@ -189,11 +189,26 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
     }
 }
 
+/* The columns of the first block, and whose they are. */
+struct heading {
+  struct table table;
+  const char *path;
+};
+
 /* Columns: a block each behind lines of #, two empty lines between (gnuplot's index). CSV and TSV: one table with its
    names in the first line and nothing before, which every reader takes; a column distinguishes several blocks. */
-static void write_block(const struct options *r, struct table *t, const char *extra, int first)
+static int write_block(const struct options *r, struct table *t, const char *extra, const char *path,
+                       struct heading *of, struct error *error)
 {
+  const int first = !of->path;
   if (r->format == TABLE_COLUMNS) extra = NULL;
+  if (first) {
+    table_new(&of->table, 0, t->columns);
+    memcpy(of->table.column, t->column, (size_t)t->columns * sizeof *t->column);
+    of->path = path;
+  } else if (r->format != TABLE_COLUMNS && !r->long_ && !table_columns_agree(&of->table, t))
+    return error_set(error, STATUS_USAGE, "%s: its columns are not those of %s: --long writes both", path,
+                     of->path);
   if (r->bins) table_bins(t, r->bins);
   if (first || r->format == TABLE_COLUMNS) {
     if (!r->long_)
@@ -208,6 +223,7 @@ static void write_block(const struct options *r, struct table *t, const char *ex
     write_long(stdout, t, r->format, extra);
   else
     table_write_rows(stdout, t, r->format, extra);
+  return STATUS_OK;
 }
 
 static void write_preamble(const struct options *r, const struct run *run)
@@ -223,8 +239,10 @@ static void write_preamble(const struct options *r, const struct run *run)
     run_series_free(&series);
   }
   if (r->band >= 0)
-    printf("# %s mean and 95 %% interval (Student's t) over n runs that %s %s\n", means[r->band],
-           r->chosen.selection.by ? "have the same" : "differ only in",
+    printf("# %s mean and 95 %% interval (Student's t) over n runs that %s %s; between two of its rows a run "
+           "has a "
+           "value on the line\n",
+           means[r->band], r->chosen.selection.by ? "have the same" : "differ only in",
            r->chosen.selection.by ? r->chosen.selection.by : "train.seed");
   if (r->bins)
     printf("# thinned: smallest and largest value in each of %ld intervals of the step\n", r->bins);
@@ -238,19 +256,21 @@ static void write_run_line(const struct run *run)
 
 static int export_runs(const struct options *r, const struct runset *set, struct error *error)
 {
-  int columns = r->format == TABLE_COLUMNS;
-  for (int i = 0; i < set->runs; i++) {
+  int columns = r->format == TABLE_COLUMNS, status = STATUS_OK;
+  struct heading of = {.path = NULL};
+  for (int i = 0; i < set->runs && !status; i++) {
     const struct run *run = set->list[i];
     struct table table;
-    int status = read_table(r, run, &table, error);
-    if (status) return status;
+    status = read_table(r, run, &table, error);
+    if (status) break;
     if (i == 0 && columns) write_preamble(r, run);
     if (i > 0 && columns) printf("\n\n");
     if (columns) write_run_line(run);
-    write_block(r, &table, set->runs > 1 ? run_id(run->file) : NULL, i == 0);
+    status = write_block(r, &table, set->runs > 1 ? run_id(run->file) : NULL, run->shown, &of, error);
     table_free(&table);
   }
-  return STATUS_OK;
+  table_free(&of.table);
+  return status;
 }
 
 /* "# group NAME: runs 2, 1 diverged and left out" */
@@ -263,7 +283,8 @@ static void write_group_line(const struct run_group *group, int counted)
   printf("\n");
 }
 
-static int export_group(const struct options *r, const struct runset *set, int g, struct error *error)
+static int export_group(const struct options *r, const struct runset *set, int g, struct heading *of,
+                        struct error *error)
 {
   const struct run_group *group = &set->group[g];
   int columns = r->format == TABLE_COLUMNS;
@@ -286,7 +307,7 @@ static int export_group(const struct options *r, const struct runset *set, int g
       write_group_line(group, count);
     else if (count < group->count)
       message("group %s: %d diverged and left out", group->label, group->count - count);
-    write_block(r, &band, set->groups > 1 ? group->label : NULL, g == 0);
+    status = write_block(r, &band, set->groups > 1 ? group->label : NULL, group->label, of, error);
     table_free(&band);
   }
   for (int i = 0; i < read; i++) table_free(&runs[i]);
@@ -370,12 +391,22 @@ static int export_follow(const char *path, struct error *error)
 static int export_set(const struct options *r, const struct runset *set, struct error *error)
 {
   int status = STATUS_OK;
+  for (int k = 0; k < r->series.count && set->runs > 1 && !status; k++) {
+    char name[96];
+    const struct run *known = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(r->series.word[k], "@:"), r->series.word[k]);
+    status = runs_have_one_unit(set->run, set->runs, name, &known, error);
+  }
+  if (status) return status;
   if (r->list)
     list_series(set);
   else if (r->band < 0)
     status = export_runs(r, set, error);
-  else
-    for (int g = 0; g < set->groups && !status; g++) status = export_group(r, set, g, error);
+  else {
+    struct heading of = {.path = NULL};
+    for (int g = 0; g < set->groups && !status; g++) status = export_group(r, set, g, &of, error);
+    table_free(&of.table);
+  }
   return status ? status : runset_damage(set);
 }
 
@@ -388,8 +419,8 @@ static int export(void *request, struct error *error)
     status = export_safetensors(*r->chosen.selection.path, r->safetensors, r->overwrite, error);
   else if (!status && r->follow)
     status = export_follow(*r->chosen.selection.path, error);
-  else if (!status &&
-           !(status = runset_select(&set, &r->chosen.selection, r->band >= 0 ? RUNSET_ONCE : 0, error))) {
+  else if (!status && !(status = runset_select(&set, &r->chosen.selection,
+                                               r->band >= 0 ? RUNSET_ONCE | RUNSET_MEANS : 0, error))) {
     status = export_set(r, &set, error);
     runset_close(&set);
   }

@@ -517,8 +517,25 @@ static void warn_of_thin_rows(const struct runset *set)
             thin, thin == 1 ? " has recorded" : "s have recorded");
 }
 
+/* Recordings and runs of max_time end where they end. */
+static void warn_of_lengths(const struct runset *set)
+{
+  for (int g = 0; g < set->groups; g++) {
+    const struct run_group *group = &set->group[g];
+    const struct run **run = memory_new((size_t)group->count, sizeof *run);
+    int count = run_group_counted(group, run), i = 1;
+    while (i < count && run_last_step(run[i]->file) == run_last_step(run[0]->file)) i++;
+    if (i < count)
+      warning("%s: a mean over runs of unlike lengths, as %ld and %ld steps", group->label,
+              run_last_step(run[0]->file), run_last_step(run[i]->file));
+    memory_free(run);
+  }
+}
+
 static int show_set(const struct options *r, const struct runset *set, struct error *error)
 {
+  if (r->form <= FORM_GROUPS) warn_of_thin_rows(set);
+  if (r->form == FORM_GROUPS) warn_of_lengths(set);
   if (r->of || r->csv || r->baseline)
     return measures_show(set, r->of, r->form == FORM_GROUPS,
                          r->csv    ? MEASURES_CSV
@@ -529,7 +546,6 @@ static int show_set(const struct options *r, const struct runset *set, struct er
   struct summary *summaries = memory_new((size_t)set->runs, sizeof *summaries);
   int status = STATUS_OK;
   for (int i = 0; i < set->runs; i++) summarise(&set->run[i], &summaries[i]);
-  if (r->form <= FORM_GROUPS) warn_of_thin_rows(set);
   if (r->json && r->form == FORM_GROUPS)
     print_json_groups(set, summaries);
   else if (r->json)

@@ -1,7 +1,10 @@
 /* maxlogit tune: the best value of a key for each arm of a file, found on seeds of its own; left as a file for sweep */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
 #include "analysis/gnuplot.h"
 #include "analysis/json.h"
 #include "app/command.h"
@@ -339,24 +342,42 @@ static int add_arm(struct buffer *b, const struct tuning *t, const struct tuning
 }
 
 #define FIRST_WORDS "# Tuned by "
+#define HASH_WORDS "\n# hash of the lines below: "
 
 static int write_settings(const struct tune_plan *p, const char *path, struct error *e)
 {
   const struct tuning *t = &p->tuning;
-  struct buffer b = {0};
+  struct buffer b = {0}, head = {0};
   char stamp[256];
   int status = STATUS_OK;
-  buffer_add(&b, FIRST_WORDS "%s%s on seeds %d to %ld: maxlogit tune, %s\n",
-             t->maximise ? "the highest " : "the lowest ", t->metric.name, TUNING_SEED,
-             TUNING_SEED + t->seeds - 1, provenance_stamp(stamp, sizeof stamp));
   buffer_add(&b, "train.seed = ");
   for (int i = 0; i < p->seeds; i++) buffer_add(&b, "%s%ld", i ? ", " : "", p->seed[i]);
   buffer_add(&b, "\n");
   for (int i = 0; i < t->arms && !status; i++)
     if (t->arm[i].best >= 0) status = add_arm(&b, t, &t->arm[i], e);
-  if (!status) status = file_write(path, b.text, b.length, e);
+  buffer_add(&head, FIRST_WORDS "%s%s on seeds %d to %ld: maxlogit tune, %s" HASH_WORDS "%016" PRIx64 "\n%s",
+             t->maximise ? "the highest " : "the lowest ", t->metric.name, TUNING_SEED,
+             TUNING_SEED + t->seeds - 1, provenance_stamp(stamp, sizeof stamp), XXH3_64bits(b.text, b.length),
+             b.text);
+  if (!status) status = file_write(path, head.text, head.length, e);
+  memory_free(head.text);
   memory_free(b.text);
   return status;
+}
+
+/* Is a file of settings as it was written? */
+static int is_unchanged(const char *path)
+{
+  char *text;
+  size_t length;
+  struct error none = {0};
+  if (file_read(path, &text, &length, &none)) return 0;
+  const char *hash = strstr(text, HASH_WORDS), *below = hash ? strchr(hash + 1, '\n') : NULL;
+  uint64_t stated = 0;
+  int same = below && sscanf(hash + strlen(HASH_WORDS), "%16" SCNx64, &stated) == 1 &&
+             stated == XXH3_64bits(below + 1, length - (size_t)(below + 1 - text));
+  memory_free(text);
+  return same;
 }
 
 /* --- the figure ----------------------------------------------------------------------------------------- */
@@ -419,6 +440,9 @@ static int refuse_another(const struct options *r, struct error *e)
     error_set(e, STATUS_USAGE,
               "%s exists, and does not begin with \"" FIRST_WORDS "\": --output takes another name",
               path.text);
+  else if (!access(path.text, F_OK) && !is_unchanged(path.text))
+    error_set(e, STATUS_USAGE,
+              "%s was changed since it was written: rename it, or --output takes another name", path.text);
   memory_free(path.text);
   return e->status;
 }

@@ -32,7 +32,8 @@ static int read_panel(struct panel *p, const struct figure_request *r, struct er
   const struct runset *set = r->set;
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   struct extent values = {NAN, NAN, 0};
-  int at = 0, status = STATUS_OK;
+  const struct run *known = NULL;
+  int at = 0, status = runs_have_one_unit(set->run, set->runs, p->metric->series, &known, error);
   p->run = memory_new((size_t)set->runs + 1, sizeof *p->run);
   p->runs = memory_new((size_t)set->groups + 1, sizeof *p->runs);
   for (int g = 0; g < set->groups && !status; g++) {

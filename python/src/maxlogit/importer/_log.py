@@ -28,6 +28,7 @@ RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 SETS = {"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"}
 SET_COLUMNS = ("type", "kind", "event")  # qualifiers where they have a set's name
 QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition", *SET_COLUMNS)
+METRIC_NAMES = ("key", "metric", "metric_name", "metric.name", "tag", "variable", "name")  # of rows with a value
 _PLACES = ("layer", "head", "expert", "seed", "local_rank", *EPOCHS)  # of which a row has one, not a series
 _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
 TEXT = object()
@@ -35,7 +36,7 @@ _MOST_PREFIX = 1000  # letters
 
 _TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "second": 1, "min": 60, "h": 3600, "hour": 3600}
 _BYTES = {f"{x}{i}B": (1024 if i else 1000) ** (n + 1) for n, x in enumerate("KMGT") for i in ("", "i")}
-UNITS: dict[str, tuple[str, float]] = {"%": ("%", 1)}  # what they measure, and how much of it
+UNITS: dict[str, tuple[str, float]] = {"%": ("%", 1), "B": ("bytes", 1)}  # what they measure, and how much of it
 UNITS.update({name: ("time", x) for name, x in _TIMES.items()}, **{name: ("bytes", x) for name, x in _BYTES.items()})
 _FACTORS = {"K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
@@ -93,8 +94,9 @@ def with_suffix(text: str, suffix: str) -> Any:
         return None
     if number is TEXT or unit not in UNITS:
         return Unread(text + suffix) if text[-1] in "0123456789." and unit[:1] != ":" else TEXT
-    out = Quantity(number)
-    out.unit = unit
+    what, factor = UNITS[unit]
+    out = Quantity(f"{number * factor:.15g}")
+    out.unit = {"time": "s", "bytes": "B"}.get(what, unit)
     return out
 
 
@@ -359,6 +361,9 @@ class Log:
             else:
                 continue
             del names[name]
+        called = next((name for name in METRIC_NAMES if isinstance(names.get(name), str)), None)
+        if called and numeric(names.get("value")) is not TEXT and not any("loss" in name for name in names):
+            names[names.pop(called)] = names.pop("value", None)  # a metric for each row
         steps = [name for name in names if self.is_step(name) and whole(names[name]) is not None]
         if steps:
             name = first_step(steps, names)

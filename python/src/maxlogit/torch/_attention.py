@@ -162,7 +162,7 @@ class Attention:
         self.shape: dict[str, tuple[int, int, int]] = {}  # heads, heads of keys, size, as they entered, of all ranks
         self.only_eval = False  # attention was seen in eval mode, and never in training
         self.compiled = False  # some was seen from inside compiled code
-        self.prober: Optional[Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]] = None
+        self.prober: Optional[weakref.WeakMethod[Callable[..., Any]]] = None  # a QKClip holds the model
         self.clip: Any = None  # a weak reference to the one that clips this model
         self.passes_to_check = 4  # for attention that nothing here finds
         self._part: dict[str, tuple[int, int]] = {}
@@ -524,8 +524,9 @@ def _leave_outer(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
 
 def _maybe_probe(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns other arguments for the pass, or None."""
-    if attention.prober is not None and attention.model.training and not torch.is_inference_mode_enabled():
-        return attention.prober(module, args, kwargs)
+    probe = None if attention.prober is None else attention.prober()
+    if probe is not None and attention.model.training and not torch.is_inference_mode_enabled():
+        return probe(module, args, kwargs)
     return None
 
 

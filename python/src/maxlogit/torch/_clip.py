@@ -152,7 +152,7 @@ class QKClip:
             older.close()
             older._replaced = True
         self._attention.clip = weakref.ref(self)
-        self._attention.prober = self._probe
+        self._attention.prober = weakref.WeakMethod(self._probe)
         _open.add(self)
 
     def _set_rule(self, settings: dict[str, Any]) -> None:
@@ -327,6 +327,7 @@ class QKClip:
             self._states.update((row, reason) for row in found if reason and row not in self._states)
             self._agree()
         order = self._rows.order
+        was_due = self._is_due  # so that rows of zeros were tried in this step: a clip leaves zeros as they are
         self._is_due = not self._knows(row for row in order if self._rows.heads[row])
         if not order and not self.refused:
             raise RuntimeError(f"QKClip.step: {problem or NOT_FOUND}")
@@ -347,7 +348,8 @@ class QKClip:
         sharing = self._shares()
         due = {row: (self._states[row], self._largest(row, self._states[row], sharing)) for row in order if self._clips(row)}
         # now that they are not zero, their scale can be tried first
-        late = {row for row, (source, s) in due.items() if source.zeros and (self._factors(source, s, {}) < 1).any()}
+        zeros = {row: own for row, own in due.items() if own[0].zeros and not was_due}
+        late = {row for row, (source, s) in zeros.items() if (self._factors(source, s, {}) < 1).any()}
         for i, row in enumerate(order):
             own = self._rows.heads[row]
             if row in due and not any(other in late for other in sharing[row]):

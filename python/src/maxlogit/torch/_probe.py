@@ -51,7 +51,7 @@ class Part(NamedTuple):
 class Source(NamedTuple):
     """Where the logits of a row of heads come from: for each role the parts of each head (of ``k``: of each key head).
     Roles as in `Rows`. first: the first head (of keys) that is here, if others are on other ranks, which may have the same
-    keys. zeros: some query or key was zero, so that its scale could not be tried."""
+    keys. zeros: a query, a key, or an output that makes them was zero, so that its scale could not be tried."""
 
     heads: int
     groups: int
@@ -637,6 +637,7 @@ class _Follow:
                     "layer makes (a norm with a gain, a bias that is added, a convolution)"
                 )
             total += share
+            self.zeros = self.zeros or not bool(_local(leaf).any())  # as of a gate that is not trained yet
             self._add(rows, output, _local(grad))
         if not rows:
             raise Refused(f"has {what} that no linear layer of the model makes in a way that can be followed")

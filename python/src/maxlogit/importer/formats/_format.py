@@ -51,12 +51,12 @@ class Waiting:
 
 @dataclass
 class Printed:
-    """What is known while lines are read: progress bars, a step that holds for the next lines, rows that wait for one."""
+    """What is known while lines are read: progress bars, rows that wait for one."""
 
     log: Log
     bars: dict[int, int] = field(default_factory=dict)  # by their length
     total: int = 0  # of the training's bar
-    step: Optional[int] = None
+    block: Optional[Row] = None  # the step that holds for the next lines
     epoch: Optional[int] = None
     first_epoch: Optional[int] = None
     others: list[str] = field(default_factory=list)  # what progress bars with values are of that are not the training's
@@ -92,7 +92,7 @@ _UNIT = r"(?:[nuµm]?s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|[KMGT]i?B|
 NUMBER = (  # with a clock's time and days left out
     r"(?:np\.\w+\(|tensor\(|\[+(?=[^\[\],]*\]))?(?P<value>[-+]?(?:(?:\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?![\d_])|\d+)"
     r"(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?|None|N/A)(?![\w.]*[=:]))"
-    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
+    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}| [KkMGT](?![\w/=:%])|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from maxlogit._library import UsageError
 from maxlogit.importer._log import Log
-from maxlogit.importer._source import DAMAGED, MOST_EXPANDED, Source, check_memory
+from maxlogit.importer._source import DAMAGED, MOST_EXPANDED, Source, check_memory, most_expanded
 from maxlogit.importer.formats._format import Format
 
 _MAGIC = b"\x93NUMPY"
@@ -34,6 +34,7 @@ def _array(data: bytes, name: str, log: Log) -> Any:
     count = math.prod(shape)
     if any(type(n) is not int or not 0 <= n <= len(data) for n in shape) or count * dtype.itemsize > len(data) - file.tell():
         raise log.error(f"{name}: cannot be read: {count} numbers are stated, and the file has fewer bytes")
+    check_memory(8 * count, log.path)  # of each number, which may have one byte
     return np.frombuffer(data, dtype, count, file.tell()).reshape(shape, order="F" if fortran else "C").astype(np.float64)
 
 
@@ -44,8 +45,8 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as file:
             size = sum(entry.file_size for entry in file.infolist())
-            if size > MOST_EXPANDED and size > 2 * len(source.data):
-                most = f"{MOST_EXPANDED >> 30} GiB"
+            if size > most_expanded(source.data) and size > 2 * len(source.data):
+                most = f"{MOST_EXPANDED >> 30} GiB, or 64 MiB and 200 times its size"
                 raise log.error(f"its arrays are larger than {most}, the most for compressed ones: numpy.savez writes others")
             check_memory(size, log.path)
             names = dict.fromkeys(name for name in file.namelist() if name.endswith(".npy"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Optional
 
 from maxlogit.importer._log import TEXT, Unread, with_suffix
@@ -34,7 +35,7 @@ _BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\
 _COUNT = r"(?:\d{1,3}(?:(?:,\d{3}){1,4}|(?:_\d{3}){1,4})(?!\d|\.\d)|\d{1,15})"  # perhaps with thousands separators
 _STEP = re.compile(
     r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
-    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>{_COUNT})(?!\d|\.\d|e\d|_\d|[kmgs%]\b)"
+    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>{_COUNT})(?!\d|\.\d|e\d|_\d|[kmgs%]\b|['\u00a0\u202f]\d{{3}}|(?: \d{{3}})+\s?/)"
     rf"(?:\s{{0,6}}/\s{{0,6}}(?P<total>{_COUNT}))?{_PERCENT}\]?"
 )
 _BEFORE = re.compile(r"(?:^|[^\w/.-])([a-z]+)[ _-]$")
@@ -58,6 +59,8 @@ _PAIRS = (
 _GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss[of_a=1, of_b=2]
 _OPENS = re.compile(r"\w\[")
 _SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
+_NOT_NOW = re.compile(r"(?i)\b(?:next|last|until|since|before|best|every|to|previous|prev|after)\s$")  # before such a word
+_LOGGER = re.compile(r"^(?:DEBUG|INFO|WARNING|ERROR):[\w.]+:")  # its name is none of a set
 _ASIDE = re.compile(  # of a step that was before
     r"(?i)\b(?:best|restor\w*|loaded|loading|early.?stop\w*|resum\w*)\b[^\d=|\].]{0,80}\b(?:step|iter\w*|epoch|update)s?\b"
     r"(?![^\[\]]*\])"  # not in a bracket
@@ -72,6 +75,8 @@ _SOURCE = re.compile(r"\| [\w.]+(?::[\w<>]+)?:\d+ - |\([\w.]+:\d+\) (?=[A-Z]+:)"
 _LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 
 
+# Behind a number: more of it, as in 1 048 576, or others
+_CUT = re.compile(r"(?:['\u00a0\u202f]\d{3})+(?!\d)|(?: \d{3})+(?=\s*(?:[|,;)\]]|$))")
 _MORE = re.compile(r"[\s,]{1,4}[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?=[\s,;|\])]|$)")
 _LIST = re.compile(rf"(?<![\w/.@%=-]){_NAME})\s{{0,8}}[=:]\s{{0,16}}(?P<value>\[[-+\d.]+[\s,]+[-+\d.][^|=:]{{0,60}})")
 
@@ -84,8 +89,10 @@ def pairs(text: str) -> tuple[dict[str, Any], str]:
         for match in pattern.finditer(text):
             name, value, suffix = match.group("name", "value", "suffix")
             number = with_suffix(value, suffix.rstrip(".:"))
-            if is_max_logit(name) and _MORE.match(text, match.end()):
-                number = Unread(text[match.start("value") : match.end() + 40])  # of several heads: which is not guessed
+            if (is_max_logit(name) and _MORE.match(text, match.end())) or (
+                "." not in value and _CUT.match(text, match.end("value"))
+            ):
+                number = Unread(text[match.start("value") : match.end() + 40])  # which is meant is not guessed
             if number is not TEXT and number is not None and not (bare and type(number) is Unread):
                 values.setdefault(_LEVELS.sub("", name) if " " in name else name, number)
             rest.append(text[end : match.start()])
@@ -149,6 +156,47 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
     return row, line
 
 
+def _sets(text: str) -> Iterator[re.Match[str]]:
+    """Words for a set of text that these numbers are of, not a later or an earlier evaluation's: "next eval in 90 steps"."""
+    return (match for match in _SET.finditer(text) if not _NOT_NOW.search(text[max(0, match.start() - 20) : match.start()]))
+
+
+def _parts(text: str) -> Optional[dict[str, Any]]:
+    """Values of a line with training and validation below each other: "train: loss=2.5 | val: loss=2.6"; None: of another."""
+    found_pairs = [match for pattern in _PAIRS for match in pattern.finditer(text)]
+    level = max((match.end() for match in _LEVEL.finditer(text)), default=0)
+    words = sorted(
+        (
+            word
+            for word in (*_sets(text), *_TRAIN.finditer(text))
+            if word.start() >= level and not any(pair.start() <= word.start() < pair.end() for pair in found_pairs)
+        ),
+        key=lambda word: word.start(),
+    )
+    comes_twice = max(Counter(match["name"] for match in found_pairs).values(), default=0) > 1
+    if not words or not (comes_twice or len({_prefix_of(word.group().lower()) for word in words}) > 1):
+        return None
+    begins = [0, *(word.start() for word in words)]
+    found: dict[str, dict[str, Any]] = {}
+    for at, end, word in zip(begins, [*begins[1:], len(text)], [None, *words]):
+        which = _prefix_of(word.group().lower()) if word else ""
+        for name, value in pairs(text[at:end])[0].items():
+            found.setdefault(which, {}).setdefault(name, value)
+    if len(found) < 2:  # no words behind which there are values
+        return None
+    return {name: value for which, values in found.items() for name, value in _of_set(which, values).items()}
+
+
+def _prefix_of(word: str) -> str:
+    return "" if word.startswith("train") else "test" if word.startswith("test") else "val"
+
+
+def _of_set(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
+    if not prefix:
+        return values
+    return {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
+
+
 def _set_of(text: str) -> Optional[str]:
     """Of which set the numbers are: a word before the first loss, or one that stands alone behind it. Before a level, such as
     INFO, dev and test are names of environments."""
@@ -159,7 +207,7 @@ def _set_of(text: str) -> Optional[str]:
     for pattern in _PAIRS:
         before = pattern.sub("|", before)
     *head, tail = _LEVEL.split(before)
-    of = _SET.search(tail) or (_ALONE.search(text, first.start()) if first else None)
+    of = next(_sets(tail), None) or (_ALONE.search(text, first.start()) if first else None)
     named = of or next((match for part in head for match in _SET.finditer(part) if match[1].lower()[0] in "ve"), None)
     return named[1].lower() if named else None
 
@@ -170,7 +218,7 @@ def line(line: str, state: Printed) -> Optional[Row]:
     aside = _ASIDE.search(line)
     is_aside = bool(aside and not _PLACED.search(line[: aside.start()]))
     counts = state.counts
-    row, rest = (None, line) if is_aside else _position(_SOURCE.sub("| ", line), state)
+    row, rest = (None, line) if is_aside else _position(_LOGGER.sub("", _SOURCE.sub("| ", line)), state)
     if not row:
         if "loss" in line.lower() and any(_LOSS.search(name) for name in pairs(line)[0]):
             state.log.unplaced.append(state.log.lines)
@@ -181,8 +229,9 @@ def line(line: str, state: Printed) -> Optional[Row]:
             values.update((f"{name}/{key}", x) for key, x in pairs(inside)[0].items())
         rest = _GROUP.sub("|", rest)
     of = None if row.prefix else _set_of(rest)
+    parts = None if row.prefix else _parts(rest)
     found, rest = pairs(rest)
-    values.update(found)
+    values.update(parts or found)
     begins = row.at is not None and bool(values) and not re.search("[A-Za-z]", rest)  # the line has nothing else
     if not begins and not any(_LOSS.search(name) or (_RATE.search(name) and row.at is not None) for name in values):
         state.counts = counts  # a line without a row does not show how steps are counted
@@ -190,11 +239,8 @@ def line(line: str, state: Printed) -> Optional[Row]:
             state.epoch = row.epoch  # it holds for the lines below
         return None
     prefix = of if of and not _TRAIN.search(rest) else row.prefix.lower()
-    if prefix and not prefix.startswith("train"):
-        prefix = "test" if prefix.startswith("test") else "val"
-        values = {name if _SET.search(re.sub(r"[\W_]", " ", name)) else f"{prefix}/{name}": x for name, x in values.items()}
-    else:
-        prefix = ""
+    prefix = _prefix_of(prefix) if prefix and not parts else ""
+    values = _of_set(prefix, values)
     return Row(row.at if row.epoch is None else None, values, "", row.epoch, row.at, row.total, row.within, prefix)
 
 

@@ -47,7 +47,7 @@ _ROWS: list[tuple[str, str, str, dict[str, dict[int, float]]]] = [
             "grad_norm": {1: 1.5},
             "val_loss": {1: 8.125},
             "tps": {1: 12345},
-            "rank1/memory": {1: 4.75},
+            "rank1/memory": {1: 4.75 * 2**30},
         },
     ),
     (

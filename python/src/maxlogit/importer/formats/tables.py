@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Optional
 
-from maxlogit.importer._log import QUALIFIERS, RUNS, STEP_NAMES
+from maxlogit.importer._log import METRIC_NAMES, QUALIFIERS, RUNS, STEP_NAMES
 from maxlogit.importer._names import ALIASES
 from maxlogit.importer.formats._format import Format, Layout
-
-_NAMES = ("key", "metric", "metric_name", "metric.name", "tag", "variable", "name")
-
 
 def _chart(names: list[str]) -> Optional[Layout]:
     """ "RUN - METRIC", with minima and maxima of what was drawn."""
@@ -24,7 +21,7 @@ def _chart(names: list[str]) -> Optional[Layout]:
 
 def _long(names: list[str]) -> Optional[Layout]:
     value = next((i for i, name in enumerate(names) if name in ("value", "Value")), -1)
-    name = next((i for i, name in enumerate(names) if name in _NAMES), -1)
+    name = next((i for i, name in enumerate(names) if name in METRIC_NAMES), -1)
     has_others = any("loss" in ALIASES.get(other.lower(), "") for i, other in enumerate(names) if i not in (value, name))
     if (
         value < 0
