@@ -1259,6 +1259,12 @@ class Shapes(unittest.TestCase):
                 with self.assertRaisesRegex(mt.CannotClip, "not in proportion"):
                     clip.step()
 
+    def test_a_checkpoint_around_the_model(self):
+        model, x = made(Base)
+        clip = mt.QKClip(model, tau=0.5)
+        checkpoint(model, x.requires_grad_(), use_reentrant=False).sum().backward()
+        self.assertGreater(clip.step(), 0)
+
     def test_a_model_is_freed(self):
         with tempfile.TemporaryDirectory() as folder:
             model, x = made(Base)

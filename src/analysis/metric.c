@@ -371,10 +371,11 @@ int curve_read(struct metric *m, const char *text, struct error *error)
 {
   char part[96];
   struct metric meant;
+  struct error none = {0};
   const char *colon = strchr(text, ':');
-  if (metric_named(text) && strcmp(text, "loss") != 0 && !metric_read(&meant, text, NULL))
+  if (metric_named(text) && strcmp(text, "loss") != 0 && !metric_read(&meant, text, &none))
     return refuse_metric(text, &meant, strstr(meant.series, "logit") ? "max" : "", error);
-  if (colon && strchr(colon + 1, ':') && !metric_read(&meant, text, NULL))
+  if (colon && strchr(colon + 1, ':') && !metric_read(&meant, text, &none))
     return refuse_metric(text, &meant, strrchr(text, ':') + 1, error);
   *m = (struct metric){.window = WINDOW_STEPS, .last = INFINITY};
   snprintf(m->name, sizeof m->name, "%s", text);

@@ -290,7 +290,7 @@ int file_beside_program(char path[4096], const char *name)
   platform_program(path, 4096);
   char *end = strrchr(path, '/');
   if (!end || stat(path, &program) || (size_t)(end + 1 - path) + strlen(name) >= 4096) return 0;
-  strcpy(end + 1, name);
+  memcpy(end + 1, name, strlen(name) + 1);
   do { /* each folder of the name could be of another user */
     end = strchr(end + 1, '/');
     if (end) *end = 0;

@@ -150,6 +150,12 @@ test $status -eq 2 || fail "no such layer: exit $status"
 # one table has one header: runs of other shapes are refused, or written below each other
 small_run narrow model.heads=2
 small_run broad model.heads=4
+# a window is none of a series
+for command in "export $dir/narrow.h5 attn/max_logit:lastt:max" "export $dir/narrow.h5 loss:foo:mean" "plot $dir/narrow.h5 --series loss:5-3:mean"; do
+  # shellcheck disable=SC2086 # words
+  "$program" $command > "$dir/out" 2> "$dir/err"; status=$?
+  test $status -eq 2 && grep -q 'series .*: the reduction is ' "$dir/err" || fail "$command: exit $status, $(cat "$dir/err")"
+done
 for what in "" --band; do
   # shellcheck disable=SC2086 # an option or none
   "$program" export "$dir/narrow.h5" "$dir/broad.h5" attn/max_logit --csv $what > "$dir/out" 2> "$dir/err"; status=$?

@@ -75,6 +75,12 @@ test $status -eq 2 && grep -q 'mine.conf exists, and does not begin with "# Tune
   fail "tune over a file of another: exit $status, $(cat err)"
 
 # what it leaves: each arm as it was tuned, to the run, on the seeds that the file has
+cp tiny.tuned.conf written
+echo '[arm mine]' >> tiny.tuned.conf
+cp tiny.tuned.conf changed
+"$program" tune tiny.conf --over train.lr --seeds 2 > out 2> err; status=$?
+test $status -eq 2 && grep -q 'tiny.tuned.conf was changed since it was written' err && cmp -s tiny.tuned.conf changed || fail "a tuned file that was changed: exit $status, $(cat err)"
+mv written tiny.tuned.conf
 "$program" sweep tiny.tuned.conf --list > list 2>&1 || fail "sweep: $(cat list)"
 test "$(wc -l < list)" = 4 || fail "two arms of two seeds: $(cat list)"
 "$program" sweep tiny.tuned.conf --list train.seed=2102 | cut -f 2 | sort > ids

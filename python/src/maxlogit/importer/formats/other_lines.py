@@ -113,6 +113,8 @@ def _is_position(match: re.Match[str], text: str) -> bool:
     before = _BEFORE.search(text[max(0, begin - 24) : begin])
     if before:
         return before[1] not in (_MANY if match["many"] else _NUMBER_OF)
+    if match["many"] and text[match.end("many") :][:1] == "=" and text[begin - 1 : begin] in "_, (":
+        return False  # a setting: ns_steps=5
     return not begin or not (text[begin - 1].isalnum() or text[begin - 1] in "_/.-")
 
 
