@@ -698,7 +698,11 @@ class Names(Importing):
             found = re.search("^--map '(.*)'$", self.out, re.MULTILINE)[1]
             self.has(self.imported(log, map=found), "attn/max_logit", {0: wanted})
         rule = "attn/max_logit[l]=layers.{l}.attn.max_logit"
-        self.refused("is a list; .*:h{h} if it is one of heads", self.write("m.jsonl", json.dumps({"step": 0, **heads})), f"--map={rule}")
+        self.refused(
+            "is a list; .*:h{h} if it is one of heads",
+            self.write("m.jsonl", json.dumps({"step": 0, **heads})),
+            f"--map={rule}",
+        )
         for names in ("max_logit_L0,max_logit_L1", "l0_max_logit,l1_max_logit", "max_attn_logit_l0,max_attn_logit_l1"):
             self.has(self.imported(f"step,{names}\n0,1,333\n"), "attn/max_logit", {0: [1, 333]})
         self.has(self.imported("step,L0H0_max_logit,L0H1_max_logit\n0,1,333\n"), "attn/max_logit", {0: [[1, 333]]})
@@ -838,7 +842,11 @@ class Lines(Importing):
             run = self.lines(f"Epoch 1 {row}")
             for name, value in (("loss", 2.5), ("acc", 0.5), ("val_loss", 2.75), ("val/acc", 0.25)):
                 self.has(run, name, {1: value})
-        for row in ("step 10, next eval in 90 steps, loss=2.5", "step 10 (last val 2.9) loss=2.5", "INFO:dev:step 10 loss=2.5"):
+        for row in (
+            "step 10, next eval in 90 steps, loss=2.5",
+            "step 10 (last val 2.9) loss=2.5",
+            "INFO:dev:step 10 loss=2.5",
+        ):
             self.has(self.lines(row), "loss", {10: 2.5})
 
     def test_numbers_with_blanks(self):
@@ -852,7 +860,9 @@ class Lines(Importing):
     def test_a_line_with_the_step_twice(self):
         for line in ("Saving dict for global step 150: loss = 2.3, global_step = 150", "starting, global_step: 0, step: 7"):
             run = self.lines("loss = 3.5, step = 0", line, "loss = 2.5, step = 200", "loss = 2.25, step = 300")
-            self.assertEqual({0: 3.5, 200: 2.5, 300: 2.25}, {s: x for s, x in zip(run["loss"].steps, run["loss"].values) if s != 150})
+            self.assertEqual(
+                {0: 3.5, 200: 2.5, 300: 2.25}, {s: x for s, x in zip(run["loss"].steps, run["loss"].values) if s != 150}
+            )
 
     def test_steps_are_counted_through_epochs(self):
         for steps, *lines in (
@@ -1002,7 +1012,13 @@ class Lines(Importing):
         self.has(run, "loss", {1: 2})
 
     def test_blocks_of_composer_in_epochs(self):
-        run = self.lines(*(f"[epoch={epoch}][batch={at}/100]:\n\t Train loss/train/total: {epoch}.{at}" for epoch in (1, 2) for at in (10, 20)))
+        run = self.lines(
+            *(
+                f"[epoch={epoch}][batch={at}/100]:\n\t Train loss/train/total: {epoch}.{at}"
+                for epoch in (1, 2)
+                for at in (10, 20)
+            )
+        )
         self.assertEqual(run[[*run][0]].steps.tolist(), [10, 20, 110, 120])
 
     def test_numbers_with_units(self):

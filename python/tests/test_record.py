@@ -14,6 +14,7 @@ import time
 import types
 import unittest
 import unittest.mock
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -1020,6 +1021,35 @@ class Recording(InFolder):
         recorder.log(2, a=20)
         recorder.close()
         self.assertEqual(maxlogit.open(self.path)["a"].values.tolist(), [0, 1, 20])
+
+    def test_an_interrupt_before_the_row_is_kept(self):
+        with maxlogit.Recorder(self.path) as recorder:
+            recorder.log(1, loss=1.5)
+            with unittest.mock.patch.object(recorder, "_keep_last", side_effect=KeyboardInterrupt):
+                with self.assertRaises(KeyboardInterrupt):
+                    recorder.log(2, loss=2.5)
+            with self.assertRaisesRegex(maxlogit.UsageError, "step 2 has its row"):
+                recorder.log(2, late=9)
+            recorder.log(3, loss=3.5)
+        self.assertEqual(maxlogit.open(self.path)["loss"].values.tolist(), [1.5, 2.5, 3.5])
+
+    def test_an_interrupt_while_it_is_closed(self):
+        library, call = maxlogit._record.library, maxlogit._record.library.call
+
+        def interrupted(name, *given):
+            call(name, *given)
+            raise KeyboardInterrupt
+
+        for whole in (False, True):
+            recorder = maxlogit.Recorder(self.path, mode="replace", whole=whole)
+            recorder.log(0, loss=1)
+            with unittest.mock.patch.object(library, "call", interrupted), self.assertRaises(KeyboardInterrupt):
+                recorder.close()
+            recorder.close()
+            with self.assertRaisesRegex(maxlogit.UsageError, "is closed"):
+                recorder.log(1, loss=2)
+            del recorder
+            self.assertEqual((maxlogit.open(self.path).state, len(maxlogit.open(self.path)["loss"])), ("finished", 1))
 
     def test_other_ranks_write_nothing(self):
         with maxlogit.Recorder(self.path, rank=1) as recorder:

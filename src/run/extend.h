@@ -10,7 +10,8 @@ struct shorter *shorter_new(const char *folder);
 void shorter_free(struct shorter *);
 
 /* Find the longest finished run that differs from this resolved configuration only by fewer steps: its file in `from`,
-   or "". `id`: of the configuration with its texts and weights. `why` is then the reason why an existing shorter run cannot be used ("": there is none). */
+   or "". `id`: of the configuration with its texts and weights. `why` is then the reason why an existing shorter run
+   cannot be used ("": there is none). */
 void shorter_find(struct shorter *, const struct config *, const char *id, char from[4096], char why[128]);
 
 /* Make `path` the run of this configuration, stopped where `from` ended; a resume continues it. An existing file at

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "model/model.h"
 #include "run/origin.h"
+#include "storage/layout.h"
 #include "storage/run_file.h"
 
 /* Is this the file of a run that has ended and has this seed? */
@@ -96,6 +97,10 @@ static int load_weights(struct model *m, const char *path, const uint64_t *expec
                         struct error *e)
 {
   struct checkpoint c = {0};
+  char checkpoints[4096];
+  run_sibling(checkpoints, path, ".ckpt");
+  file_keep_private(path); /* its weights go into files of this run */
+  file_keep_private(checkpoints);
   int status = start_state(path, &c, e);
   if (!status) status = start_check(m, &c, path, e);
   for (int i = 0; !status && i < m->params.count; i++) {

@@ -11,7 +11,8 @@ int losses_blew_up(const double *step, const double *loss, long rows, double voc
 {
   double guess = vocab > 1 ? same_log(vocab) : NAN, sum = 0;
   long n = 0, below = 0;
-  if (rows < 2 || !(loss[0] > 0 && isfinite(loss[0]))) return 0; /* of a policy, for example: no cross entropy */
+  if (rows < 2 || !(loss[0] > 0 && isfinite(loss[0])))
+    return 0; /* of a policy, for example: no cross entropy */
   for (long i = 0; i < rows; i++) {
     if (is_missing(loss[i])) continue;
     below += loss[i] < guess;

@@ -311,10 +311,8 @@ int maxlogit_record_open(struct maxlogit_recorder **out, const char *path,
   status = there ? go_on(m, path, o, &e) : start_new(m, path, o, &e);
   if (!status) put_settings(m->r, o);
   if (!status && !o->whole) status = write_file(m, "running", 0, &e);
-  if (status)
-    maxlogit_record_discard(m);
-  else
-    *out = m;
+  *out = m;
+  if (status) maxlogit_record_discard(out);
   return error_export(error, status, &e);
 }
 
@@ -337,15 +335,19 @@ int maxlogit_record_clear(struct maxlogit_recorder *m, struct maxlogit_error *er
   return error_export(error, m->whole ? recorder_clear(m->r, &e) : STATUS_OK, &e);
 }
 
-void maxlogit_record_discard(struct maxlogit_recorder *m)
+void maxlogit_record_discard(struct maxlogit_recorder **recorder)
 {
+  struct maxlogit_recorder *m = *recorder;
+  *recorder = NULL;
   if (!m) return;
   recorder_free(m->r);
   memory_free(m);
 }
 
-int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct maxlogit_error *error)
+int maxlogit_record_close(struct maxlogit_recorder **recorder, const char *state,
+                          struct maxlogit_error *error)
 {
+  struct maxlogit_recorder *m = *recorder;
   IN_C_LOCALE;
   static const char *const states[] = {"finished", "stopped", "diverged"};
   struct error e = {0};
@@ -354,7 +356,7 @@ int maxlogit_record_close(struct maxlogit_recorder *m, const char *state, struct
   status = known ? write_file(m, state, 1, &e)
                  : error_set(&e, STATUS_USAGE, "'%.40s' is not a state: finished, stopped, diverged", state);
   if (!status && m->whole) status = recorder_clear(m->r, &e);
-  if (!status) maxlogit_record_discard(m);
+  if (!status) maxlogit_record_discard(recorder);
   return error_export(error, status, &e);
 }
 

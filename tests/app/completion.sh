@@ -44,6 +44,11 @@ program=$(realpath "$program") || exit 99
 cd "$folder" && touch 'a$(touch ran).h5' 'b`touch ran`.h5' 'c d.h5' || exit 99
 for command in "show " "plot --output=" "run data.path="; do expect 'a$(touch ran).h5' "maxlogit $command"; done
 expect 'b`touch ran`.h5' "maxlogit resume b"
+mkdir 'a --x' && : > 'a --x/;1etouch${IFS}ran;#=z'
+for line in "maxlogit show 'a --x/;1etouch\${IFS}ran;#=z" 'maxlogit show --x//;1etouch${IFS}ran;#a='; do
+  COMP_LINE=$line COMP_POINT=${#line} COMP_WORDS=(maxlogit show "${line##* }") COMP_CWORD=2
+  _maxlogit "$program" "${line##*=}" ""
+done
 COMP_LINE="maxlogit show c" COMP_POINT=15 COMP_WORDS=(maxlogit show c) COMP_CWORD=2
 _maxlogit "$program" c ""
 test "${COMPREPLY[*]} ${#COMPREPLY[@]}" = "c d.h5 1" || { echo "'c d.h5' is ${#COMPREPLY[@]} words"; failed=1; }

@@ -53,6 +53,9 @@ chmod 600 real/run.h5; ln -s real/run.h5 named.h5
 "$program" show real/run.h5 | grep -q 'finished *6' || fail "resume of a link: $("$program" show real/run.h5)"
 "$program" rerun --quiet named.h5 > out 2> err && test -L named.h5 || fail "rerun of a link: $(cat err)"
 test "$(stat -c %a real/run.h5)" = 600 || fail "a private file is now of mode $(stat -c %a real/run.h5)"
+# shellcheck disable=SC2086 # settings
+(umask 022; "$program" $run train.init_from=real/run.h5 record.path=heir.h5) > out 2> err
+test "$(stat -c %a heir.h5)" = 600 || fail "the weights of a private run go into one of mode $(stat -c %a heir.h5): $(cat err)"
 test "$(find . -name '*.tmp')" = '' || fail "left behind: $(find . -name '*.tmp')"
 
 # a link of another user in a folder of runs is left out and named; one of the reader's own is followed

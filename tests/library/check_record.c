@@ -147,7 +147,7 @@ START_TEST(what_is_recorded_is_read)
   check_run(path, 40, "running");
   OK(maxlogit_record_note(r, "the first forty", &e));
   for (long s = 40; s < 50; s++) OK(record_step(r, &n, s));
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   check_run(path, 50, "finished");
   ck_assert_msg(access(at("read.journal"), F_OK), "a journal is left");
   OK(maxlogit_run_open(&run, path, &e));
@@ -223,7 +223,7 @@ START_TEST(killed_recordings_go_on)
   ck_assert_int_le(maxlogit_record_last_step(r), told + 1); /* written, not told */
   declare(r, &n);
   for (long s = told + 1; s < told + 10; s++) OK(record_step(r, &n, s));
-  OK(maxlogit_record_close(r, "stopped", &e));
+  OK(maxlogit_record_close(&r, "stopped", &e));
   check_run(path, told + 10, "stopped");
 }
 END_TEST
@@ -246,9 +246,9 @@ START_TEST(a_second_life_counts)
       OK(maxlogit_record_put(r, number, &value, 1, &e));
       OK(maxlogit_record_row(r, s, &e));
     }
-    if (life < 2) maxlogit_record_discard(r); /* as if killed: all since it was opened is in the journal */
+    if (life < 2) maxlogit_record_discard(&r); /* as if killed: all since it was opened is in the journal */
   }
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   OK(maxlogit_run_open(&run, path, &e));
   OK(maxlogit_run_read(run, "loss", &v, &e));
   ck_assert_int_eq(v.rows, 9);
@@ -270,9 +270,9 @@ START_TEST(an_event_without_its_row)
     for (long s = life ? 7 : 0; s < (life ? 9 : 7); s++) OK(record_step(r, &n, s));
     if (life) break;
     OK(maxlogit_record_event(r, 7, "clip", 1, 2, value_at(7, 0), &e));
-    maxlogit_record_discard(r); /* as if killed */
+    maxlogit_record_discard(&r); /* as if killed */
   }
-  OK(maxlogit_record_close(r, "stopped", &e));
+  OK(maxlogit_record_close(&r, "stopped", &e));
   check_run(path, 9, "stopped");
 }
 END_TEST
@@ -288,7 +288,7 @@ START_TEST(time_goes_on)
   for (int life = 0; life < 2; life++) {
     OK(open_as(&r, path, life ? MAXLOGIT_RESUME : MAXLOGIT_NEW));
     if (!life) usleep(200000);
-    OK(maxlogit_record_close(r, "stopped", &e));
+    OK(maxlogit_record_close(&r, "stopped", &e));
     OK(maxlogit_run_open(&run, path, &e));
     maxlogit_run_facts(run, &facts);
     ck_assert_double_ge(facts.wall_seconds, life ? before : 0.2);
@@ -329,7 +329,7 @@ static long rows_from(const char *run, size_t run_length, const char *journal, s
     ck_assert(take(at("flip.journal"), now, sizeof now) == length && !memcmp(now, journal, length));
     return -1;
   }
-  OK(maxlogit_record_close(r, "stopped", &e));
+  OK(maxlogit_record_close(&r, "stopped", &e));
   OK(maxlogit_run_open(&written, at("flip.h5"), &e));
   if (!maxlogit_run_read(written, "loss", &v, &e)) {
     rows = v.rows;
@@ -361,7 +361,7 @@ START_TEST(a_damaged_journal_is_told)
     OK(maxlogit_record_row(r, s, &e));
     length[s + 1] = take(at("flip.journal"), journal, sizeof journal);
   }
-  maxlogit_record_discard(r);
+  maxlogit_record_discard(&r);
   ck_assert_int_eq(rows_from(run, run_length, journal, length[ROWS]), ROWS);
   size_t piece = length[ROWS] - length[ROWS - 1];
   for (size_t cut = 0; cut < length[ROWS]; cut += 9) {
@@ -392,13 +392,13 @@ START_TEST(an_overtaken_journal_is_no_harm)
   OK(maxlogit_record_note(r, "once", &e));
   snprintf(command, sizeof command, "cp %s %s", at("overtaken.journal"), at("kept"));
   ck_assert(!system(command));
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   snprintf(command, sizeof command, "cp %s %s", at("kept"), at("overtaken.journal"));
   ck_assert(!system(command));
   OK(open_as(&r, path, MAXLOGIT_RESUME));
   declare(r, &n);
   for (long s = 20; s < 22; s++) OK(record_step(r, &n, s));
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   check_run(path, 22, "finished");
   struct maxlogit_run *run;
   const char *date, *text;
@@ -427,10 +427,10 @@ START_TEST(a_full_disk_loses_nothing)
   ck_assert_int_eq(record_step(r, &n, 11), MAXLOGIT_FAIL);
   setrlimit(RLIMIT_FSIZE, &before);
   for (long s = 12; s < 17; s++) OK(record_step(r, &n, s));
-  maxlogit_record_discard(r); /* as if killed */
+  maxlogit_record_discard(&r); /* as if killed */
   OK(open_as(&r, path, MAXLOGIT_RESUME));
   ck_assert_int_eq(maxlogit_record_last_step(r), 16);
-  OK(maxlogit_record_close(r, "stopped", &e));
+  OK(maxlogit_record_close(&r, "stopped", &e));
   check_run(path, 17, "stopped");
 }
 END_TEST
@@ -519,11 +519,11 @@ START_TEST(what_cannot_be_is_said)
   REFUSED(maxlogit_record_note(r, note, &e), "a note of 16385 bytes; 1 to 16384");
   note[16384] = 0;
   OK(maxlogit_record_note(r, note, &e));
-  REFUSED(maxlogit_record_close(r, "done", &e), "finished, stopped, diverged");
-  maxlogit_record_discard(r);
+  REFUSED(maxlogit_record_close(&r, "done", &e), "finished, stopped, diverged");
+  maxlogit_record_discard(&r);
   OK(open_as(&r, path, MAXLOGIT_RESUME));
   ck_assert_int_eq(maxlogit_record_last_step(r), 3);
-  OK(maxlogit_record_close(r, "diverged", NULL));
+  OK(maxlogit_record_close(&r, "diverged", NULL));
 }
 END_TEST
 
@@ -539,7 +539,7 @@ START_TEST(own_axes_have_scales)
   OK(maxlogit_record_series(r, &x, &number, &e));
   OK(maxlogit_record_put(r, number, v, 6, &e));
   OK(maxlogit_record_row(r, 0, &e));
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   for (int axis = 0; axis < 2; axis++) {
     const char *place = axis ? "/series/part" : "/series/layer";
@@ -571,9 +571,9 @@ START_TEST(a_whole_recording_is_there_at_once)
     OK(maxlogit_record_snapshot(r, &e));
     ck_assert(access(path, F_OK));
     if (given_up)
-      maxlogit_record_discard(r);
+      maxlogit_record_discard(&r);
     else
-      OK(maxlogit_record_close(r, "finished", &e));
+      OK(maxlogit_record_close(&r, "finished", &e));
     ck_assert_int_eq(access(path, F_OK) != 0, given_up);
   }
   ck_assert(access(at("whole.journal"), F_OK));
@@ -596,7 +596,7 @@ START_TEST(files_of_others_stay)
     if (i == 1) ck_assert(!rmdir(at("kept.ckpt")));
   }
   OK(maxlogit_record_open(&r, at("kept.h5"), NULL, &e));
-  maxlogit_record_discard(r);
+  maxlogit_record_discard(&r);
 }
 END_TEST
 
@@ -612,9 +612,9 @@ START_TEST(a_whole_recording_replaces_at_its_end)
     ck_assert(!access(at("old.journal"), F_OK));
     if (end == 1) OK(maxlogit_record_clear(r, &e));
     if (end == 2)
-      OK(maxlogit_record_close(r, "finished", &e));
+      OK(maxlogit_record_close(&r, "finished", &e));
     else
-      maxlogit_record_discard(r);
+      maxlogit_record_discard(&r);
     ck_assert_int_eq(access(at("old.journal"), F_OK) != 0, end > 0);
   }
 }
@@ -633,7 +633,7 @@ START_TEST(a_private_recording_stays_private)
   char planted[4200];
   snprintf(planted, sizeof planted, "%s", at("planted"));
   ck_assert(!rename(planted, at("private.h5")));
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   ck_assert(!stat(at("private.h5"), &info));
   ck_assert_uint_eq(info.st_mode & 0777, 0600);
   umask(mask);
@@ -660,7 +660,7 @@ static void *record_and_read(void *number)
     maxlogit_values_free(&v);
     maxlogit_run_close(run);
   }
-  return maxlogit_record_close(r, "finished", &mine) ? "close" : NULL;
+  return maxlogit_record_close(&r, "finished", &mine) ? "close" : NULL;
 }
 
 START_TEST(threads_have_their_own)
@@ -698,7 +698,7 @@ START_TEST(blocks_are_rows)
   ck_assert_int_eq(maxlogit_record_blocks(r, block, 1, &e), MAXLOGIT_USAGE); /* steps grow */
   ck_assert_int_eq(maxlogit_record_blocks(r, &(struct maxlogit_block){99, 1, steps, loss}, 1, &e),
                    MAXLOGIT_USAGE);
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   OK(maxlogit_run_open(&run, at("blocks.h5"), &e));
   OK(maxlogit_run_read(run, "attn/max_logit", &v, &e));
   ck_assert(v.rows == 3 && v.step[1] == 2 && v.value[6] == 6 && v.value[17] == 17);
@@ -744,7 +744,7 @@ static void *record_real(void *unused)
   const char *path = at("real.h5");
   double lr = 0;
   OK(open_as(&r, path, MAXLOGIT_NEW));
-  OK(maxlogit_record_close(r, "finished", &e));
+  OK(maxlogit_record_close(&r, "finished", &e));
   hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   hid_t a = H5Aopen_by_name(file, "parameters", "train.lr", H5P_DEFAULT, H5P_DEFAULT), type = H5Aget_type(a);
   ck_assert_int_eq(H5Tget_class(type), H5T_FLOAT); /* not a text */

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
     if (maxlogit_record_put(r, number, &value, 1, &e) || maxlogit_record_row(r, step, &e)) return 1;
     if (step % 8 == 7 && maxlogit_record_snapshot(r, &e)) return 1;
   }
-  return maxlogit_record_close(r, "finished", &e) != 0;
+  return maxlogit_record_close(&r, "finished", &e) != 0;
 }
 END
 if ${CC:-cc} -std=c11 -I"${top_srcdir:-.}/src/library" -o "$dir/record" "$dir/record.c" ./libmaxlogit.so.1 -Wl,-rpath,"$PWD" 2> "$dir/err"; then

@@ -371,6 +371,8 @@ class Recorder:
             raise
         self._next_rank_step = step + 1
         if writes:
+            if again and self._last_logged != step:  # an interrupt came before the row was kept
+                raise library.UsageError(f"step {step} has its row, and no copy to join with another: log the next step")
             kinds = {self._definitions[name][1] for name in self._row}
             if again and kinds & {self._definitions[name][1] for name in self._last_row}:
                 if self._whole:
@@ -469,8 +471,7 @@ class Recorder:
         try:
             if self._behind:  # rows are in memory alone
                 library.call("record_snapshot", self._handle)
-            library.lib.maxlogit_record_discard(self._handle)
-            self._handle = c.c_void_p()
+            library.lib.maxlogit_record_discard(c.byref(self._handle))
             self._reopen()
         except BaseException:
             self._row = {}
@@ -548,10 +549,13 @@ class Recorder:
         with self._lock:
             if self._closed:
                 return
-            if self._writes():
-                library.call("record_close", self._handle, library.text(state))
-                _writing.pop(os.path.realpath(self._place), None)
-            self._handle, self._closed = c.c_void_p(), True
+            try:
+                if self._writes():
+                    library.call("record_close", c.byref(self._handle), library.text(state))
+            finally:  # an interrupt comes when it is done
+                self._closed = not self._handle
+                if self._closed:
+                    _writing.pop(os.path.realpath(self._place), None)
 
     def _clear(self) -> None:
         """Removes the checkpoints and the journal of the run that was here before."""
@@ -571,6 +575,5 @@ class Recorder:
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
         if handle and self._process == os.getpid():  # a forked one (of a DataLoader) has it from its parent
-            library.lib.maxlogit_record_discard(handle)
-            self._handle = c.c_void_p()
+            library.lib.maxlogit_record_discard(c.byref(handle))
             _writing.pop(os.path.realpath(self._place), None)

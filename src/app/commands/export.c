@@ -190,7 +190,7 @@ static void write_long(FILE *f, const struct table *t, enum table_format format,
 }
 
 /* The columns of the first block, and whose they are. */
-struct heading {
+struct first_columns {
   struct table table;
   const char *path;
 };
@@ -198,7 +198,7 @@ struct heading {
 /* Columns: a block each behind lines of #, two empty lines between (gnuplot's index). CSV and TSV: one table with its
    names in the first line and nothing before, which every reader takes; a column distinguishes several blocks. */
 static int write_block(const struct options *r, struct table *t, const char *extra, const char *path,
-                       struct heading *of, struct error *error)
+                       struct first_columns *of, struct error *error)
 {
   const int first = !of->path;
   if (r->format == TABLE_COLUMNS) extra = NULL;
@@ -257,7 +257,7 @@ static void write_run_line(const struct run *run)
 static int export_runs(const struct options *r, const struct runset *set, struct error *error)
 {
   int columns = r->format == TABLE_COLUMNS, status = STATUS_OK;
-  struct heading of = {.path = NULL};
+  struct first_columns of = {.path = NULL};
   for (int i = 0; i < set->runs && !status; i++) {
     const struct run *run = set->list[i];
     struct table table;
@@ -283,7 +283,7 @@ static void write_group_line(const struct run_group *group, int counted)
   printf("\n");
 }
 
-static int export_group(const struct options *r, const struct runset *set, int g, struct heading *of,
+static int export_group(const struct options *r, const struct runset *set, int g, struct first_columns *of,
                         struct error *error)
 {
   const struct run_group *group = &set->group[g];
@@ -403,7 +403,7 @@ static int export_set(const struct options *r, const struct runset *set, struct 
   else if (r->band < 0)
     status = export_runs(r, set, error);
   else {
-    struct heading of = {.path = NULL};
+    struct first_columns of = {.path = NULL};
     for (int g = 0; g < set->groups && !status; g++) status = export_group(r, set, g, &of, error);
     table_free(&of.table);
   }

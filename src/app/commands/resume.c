@@ -28,9 +28,9 @@ static int take_journal(const char *path, struct error *e)
   int status = maxlogit_record_open(&m, path, &go_on, &failed);
   if (status) return error_set(e, status, "%s", failed.text);
   const long steps = maxlogit_record_last_step(m) + 1;
-  if (maxlogit_record_close(m, "stopped", &failed)) {
+  if (maxlogit_record_close(&m, "stopped", &failed)) {
     status = error_set(e, failed.status, "%s", failed.text);
-    maxlogit_record_discard(m);
+    maxlogit_record_discard(&m);
     return status;
   }
   message(

@@ -130,17 +130,18 @@ MAXLOGIT_API int maxlogit_record_note(struct maxlogit_recorder *recorder, const 
 /* Write the file now. `row` does so by itself every now and then. */
 MAXLOGIT_API int maxlogit_record_snapshot(struct maxlogit_recorder *recorder, struct maxlogit_error *error);
 
-/* Write the file for the last time, in the state "finished", "stopped" or "diverged", and free the handle. After a
-   failure the handle has all rows: close it again, for example when there is room on the disk, or discard it. */
-MAXLOGIT_API int maxlogit_record_close(struct maxlogit_recorder *recorder, const char *state,
+/* Write the file for the last time, in the state "finished", "stopped" or "diverged", free the handle, and set it to
+   NULL. After a failure the handle has all rows: close it again, for example when there is room on the disk, or discard
+   it. */
+MAXLOGIT_API int maxlogit_record_close(struct maxlogit_recorder **recorder, const char *state,
                                        struct maxlogit_error *error);
 
 /* With options.whole: remove the checkpoints and the journal of the run that was here before. `close` does so, too;
    this is for a file that has come here by a rename. */
 MAXLOGIT_API int maxlogit_record_clear(struct maxlogit_recorder *recorder, struct maxlogit_error *error);
 
-/* Free the handle and write nothing more. NULL is allowed. */
-MAXLOGIT_API void maxlogit_record_discard(struct maxlogit_recorder *recorder);
+/* Free the handle, set it to NULL, and write nothing more. A handle that is NULL is allowed. */
+MAXLOGIT_API void maxlogit_record_discard(struct maxlogit_recorder **recorder);
 
 #ifdef __cplusplus
 }

@@ -198,7 +198,9 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
         if at is not None:
             rule.used += of_heads
             if list_axes and not of_heads and rule.series != "-":
-                raise UsageError(f"--map: {full:.200} is a list; {rule.series}[l,h]={rule.pattern}{_HEADS} if it is one of heads")
+                raise UsageError(
+                    f"--map: {full:.200} is a list; {rule.series}[l,h]={rule.pattern}{_HEADS} if it is one of heads"
+                )
             return None if rule.series == "-" else Place(rule.series, rule.pattern, rule.letters, at, rule.series)
     places = _find_places(name) if list_axes == 0 or (list_axes == 1 and is_max_logit(name)) else []
     if list_axes and [letter for letter, _, _ in places] != ["l"]:

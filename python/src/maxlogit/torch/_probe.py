@@ -906,7 +906,9 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     args, kwargs = tuple(copies(x, memo) for x in args), {name: copies(x, memo) for name, x in kwargs.items()}
     try:
         around = _untouched(attention.model), _not_compiled(), _not_checkpointed(), _no_backward_hooks(attention.model)
-        saved = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)  # a checkpoint around it counts none of these
+        saved = torch.autograd.graph.saved_tensors_hooks(
+            lambda x: x, lambda x: x
+        )  # a checkpoint around it counts none of these
         with contextlib.ExitStack() as stack:
             for one in (*around, saved, probe, torch.enable_grad()):
                 stack.enter_context(one)

@@ -8,6 +8,7 @@ from maxlogit.importer._log import METRIC_NAMES, QUALIFIERS, RUNS, STEP_NAMES
 from maxlogit.importer._names import ALIASES
 from maxlogit.importer.formats._format import Format, Layout
 
+
 def _chart(names: list[str]) -> Optional[Layout]:
     """ "RUN - METRIC", with minima and maxima of what was drawn."""
     if not any(name.endswith(("__MIN", "__MAX")) and " - " in name for name in names):
