@@ -1265,6 +1265,16 @@ class Shapes(unittest.TestCase):
         checkpoint(model, x.requires_grad_(), use_reentrant=False).sum().backward()
         self.assertGreater(clip.step(), 0)
 
+    def test_the_extra_pass_is_freed(self):
+        model, x = made(Base)
+        clip = mt.QKClip(model, tau=1)
+        counts = []
+        for _ in range(4):
+            clip.verify(x)
+            gc.collect()
+            counts.append(sum(isinstance(one, torch.Tensor) for one in gc.get_objects()))
+        self.assertEqual(counts[1], counts[3])
+
     def test_a_model_is_freed(self):
         with tempfile.TemporaryDirectory() as folder:
             model, x = made(Base)

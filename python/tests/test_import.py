@@ -819,6 +819,9 @@ class Lines(Importing):
             run = self.imported(self.write("a.jsonl", text))
             self.has(run, "loss", {0: 1, 10: 2})
             self.has(run, "val_loss", {5: 9})
+        run = self.imported(self.write("a.jsonl", '{"step": 1, "tag": "reward", "reward": 2, "value": 0.5, "kl": 0.25}\n'))
+        for name, value in (("reward", 2), ("value", 0.5), ("kl", 0.25)):
+            self.has(run, name, {1: value})
 
     def test_decimal_commas_are_refused(self):
         for rows in ("loss=2,345\nStep 2: loss=0,998\n", "loss: 2,345 | lr: 0,998\n"):
@@ -849,8 +852,32 @@ class Lines(Importing):
         ):
             self.has(self.lines(row), "loss", {10: 2.5})
 
+    def test_what_is_no_set_and_no_unit(self):
+        for lines, wanted in (
+            (["Epoch 1 step 10 D loss: 0.5 G loss: 1.5"], {"D_loss": {10: 0.5}, "G_loss": {10: 1.5}}),
+            (["INFO:train:step 10 loss=3", "INFO:eval:step 10 loss=2"], {"loss": {10: 3}, "val_loss": {10: 2}}),
+            (["step 10: loss 3", "step 10 last validation: loss 2"], {"loss": {10: 3}, "val_loss": {10: 2}}),
+            (["| epoch 001: 100 / 300 loss=5.5, num_updates=5100, lr=0.5"], {"loss": {5100: 5.5}, "lr": {5100: 0.5}}),
+            (["epoch=1, steps=100, loss=2.5"], {"loss": {100: 2.5}}),
+            (["step 1 loss=3 max_attn_logit=12.5, 0.35 s/it"], {"attn/max_logit": {1: 12.5}}),
+            (["Epoch 1 iter 3 192/60000 loss: 3.5"], {"loss": {3: 3.5}}),
+            (
+                ["epoch 1 | train: loss=2.5 | val: loss=2.25 acc=0.5 | lr=0.5"],
+                {"val/acc": {1: 0.5}, "lr": {1: 0.5}, "loss": {1: 2.5}},
+            ),
+            (["train step 100: loss 2.5 (eval skipped), lr: 0.5"], {"loss": {100: 2.5}, "lr": {100: 0.5}}),
+            (["INFO [epoch=2][step=4500/10500]", "    train/loss=2.5"], {"loss": {4500: 2.5}}),
+            (["step 1 loss: 2 devices: 0,1 tokens: 4096"], {"tokens": {1: 4096}}),
+        ):
+            with self.subTest(lines=lines):
+                run = self.lines(*lines)
+                for name, rows in wanted.items():
+                    self.has(run, name, rows)
+        run = self.imported(self.write("l.log", "step 1 loss 2.5 time: 950ms\n"), unit="time=ms")
+        self.has(run, "time", {1: 950})
+
     def test_numbers_with_blanks(self):
-        run = self.lines("step 10 | loss: 2.5 | tok/s: 950", "step 20 | loss: 2.4 | tok/s: 1.25 K | mem=10.5 G")
+        run = self.lines("step 10 | loss: 2.5 | tok/s: 950", "step 20 | loss: 2.4 | tok/s: 1.25 K | x=10.5 G")
         self.has(run, "tok/s", {10: 950, 20: 1250})
         for row in ("loss: 2.5 | tokens: 1 048 576 | x: 1", "loss: 2.5 | tokens: 1\u202f048", "loss: 2.5 tokens: 1'048'576"):
             self.assertNotIn("tokens", self.lines(f"step 10 | {row}"))

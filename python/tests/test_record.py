@@ -1022,6 +1022,24 @@ class Recording(InFolder):
         recorder.close()
         self.assertEqual(maxlogit.open(self.path)["a"].values.tolist(), [0, 1, 20])
 
+    def test_a_close_that_cannot_open_its_file_is_tried_again(self):
+        recorder = maxlogit.Recorder(self.path)
+        recorder.log(1, loss=1)
+        with unittest.mock.patch.object(recorder, "_reopen", side_effect=OSError(28, "full")):
+            with self.assertRaises(OSError):
+                recorder.log(1, loss=2)
+            with self.assertRaises(OSError):
+                recorder.close()
+        recorder.close()
+        self.assertEqual(maxlogit.open(self.path).state, "finished")
+
+    def test_no_rows_are_no_first_rows(self):
+        self.record(2)
+        with maxlogit.Recorder(self.path, mode="resume") as recorder:
+            recorder.log_rows({})
+            with self.assertWarnsRegex(UserWarning, "its rows of steps 1 to 1"):
+                recorder.log(1, loss=5)
+
     def test_an_interrupt_before_the_row_is_kept(self):
         with maxlogit.Recorder(self.path) as recorder:
             recorder.log(1, loss=1.5)

@@ -47,14 +47,19 @@ static int is_unnamed(const struct run *run)
   return !strcmp(run_data(run->file), DATA_RECORDED);
 }
 
-/* A key that a file does not have counts as at its default. */
+/* A key that a file does not have counts as at its default; of a recording it is unknown. */
+static const char *value_or_standard(const struct run *run, const struct sort_key *key)
+{
+  const char *value = run_parameter(run->file, key->name);
+  return value ? value : strcmp(run_data(run->file), DATA_RECORDED) ? key->standard : "";
+}
+
 char *run_identity(const struct run *run, const struct keys *keys)
 {
   struct buffer text = {0};
   uint64_t data, start;
   for (size_t k = 0; k < keys->count; k++) {
-    const char *value = run_parameter(run->file, keys->key[k].name);
-    buffer_add(&text, "%s=%s\n", keys->key[k].name, value ? value : keys->key[k].standard);
+    buffer_add(&text, "%s=%s\n", keys->key[k].name, value_or_standard(run, &keys->key[k]));
   }
   run_contents(run->file, &data, &start);
   buffer_add(&text, "data %016" PRIx64 " start %016" PRIx64 "\n", data, start);
@@ -122,8 +127,7 @@ void runset_share_names(struct runset *set)
 
 const char *group_value(const struct run_group *group, const struct sort_key *key)
 {
-  const char *value = run_parameter(group->run->file, key->name);
-  return value ? value : key->standard;
+  return value_or_standard(group->run, key);
 }
 
 static int has_value(const struct run_group *group, const struct sort_key *key)

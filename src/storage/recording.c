@@ -352,6 +352,7 @@ int maxlogit_record_close(struct maxlogit_recorder **recorder, const char *state
   static const char *const states[] = {"finished", "stopped", "diverged"};
   struct error e = {0};
   int known = 0, status;
+  if (!m) return error_export(error, error_set(&e, STATUS_USAGE, "the recording is closed"), &e);
   for (size_t i = 0; i < sizeof states / sizeof *states; i++) known |= !strcmp(state, states[i]);
   status = known ? write_file(m, state, 1, &e)
                  : error_set(&e, STATUS_USAGE, "'%.40s' is not a state: finished, stopped, diverged", state);

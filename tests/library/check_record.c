@@ -524,6 +524,7 @@ START_TEST(what_cannot_be_is_said)
   OK(open_as(&r, path, MAXLOGIT_RESUME));
   ck_assert_int_eq(maxlogit_record_last_step(r), 3);
   OK(maxlogit_record_close(&r, "diverged", NULL));
+  REFUSED(maxlogit_record_close(&r, "diverged", &e), "the recording is closed");
 }
 END_TEST
 

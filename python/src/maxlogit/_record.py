@@ -464,7 +464,7 @@ class Recorder:
                 self._last_row = {name: np.array(v[-1]) for name, (_, at, v) in ends if len(at) and at[-1] == last}
                 self._last_events = []
                 self._last_logged = int(last)
-        self._logs = True
+        self._logs = self._logs or any(len(steps) for _, steps, _ in kept)
 
     def _go_back(self, step: int) -> None:
         """Open the file anew, where the first row replaces that of its step."""
@@ -549,9 +549,11 @@ class Recorder:
         with self._lock:
             if self._closed:
                 return
+            if not self._writes():
+                self._closed = True
+                return
             try:
-                if self._writes():
-                    library.call("record_close", c.byref(self._handle), library.text(state))
+                library.call("record_close", c.byref(self._handle), library.text(state))
             finally:  # an interrupt comes when it is done
                 self._closed = not self._handle
                 if self._closed:

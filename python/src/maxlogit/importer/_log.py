@@ -28,6 +28,7 @@ RUNS = ("run", "group", "run_id", "run_uuid", "run_name", "run.hash", "Run")
 SETS = {"train", "training", "val", "valid", "validation", "eval", "evaluation", "dev", "test"}
 SET_COLUMNS = ("type", "kind", "event")  # qualifiers where they have a set's name
 QUALIFIERS = ("split", "set", "rank", "stage", "phase", "mode", "subset", "dataset", "partition", *SET_COLUMNS)
+_TIMES_OF_ROWS = ("time", "timestamp", "wall_time", "walltime")
 METRIC_NAMES = ("key", "metric", "metric_name", "metric.name", "tag", "variable", "name")  # of rows with a value
 _PLACES = ("layer", "head", "expert", "seed", "local_rank", *EPOCHS)  # of which a row has one, not a series
 _NOTHING = {"", "none", "n/a", "na", "<na>", "null", "-", "--"}
@@ -362,8 +363,11 @@ class Log:
                 continue
             del names[name]
         called = next((name for name in METRIC_NAMES if isinstance(names.get(name), str)), None)
-        if called and numeric(names.get("value")) is not TEXT and not any("loss" in name for name in names):
-            names[names.pop(called)] = names.pop("value", None)  # a metric for each row
+        others = [
+            name for name, x in names.items() if name not in ("value", *EPOCHS, *_TIMES_OF_ROWS) and not isinstance(x, str)
+        ]
+        if called and "value" in names and numeric(names["value"]) is not TEXT and all(map(self.is_step, others)):
+            names[names.pop(called)] = names.pop("value")  # a metric for each row
         steps = [name for name in names if self.is_step(name) and whole(names[name]) is not None]
         if steps:
             name = first_step(steps, names)
@@ -451,7 +455,7 @@ class Log:
         parted = any((np.abs(values) >= 1000).any() for values in numbers.values())
         has_points = any((np.isfinite(values) & (values % 1 != 0)).any() for values in numbers.values())
         for name, value in self.unread.items():
-            form = r"[-+]?\d+,\d+" if name in numbers else r"[-+]?0,\d+"
+            form = r"[-+]?\d+,\d+" if name in numbers else r"[-+]?0,\d{2,}"
             if re.fullmatch(form, value) and (name in numbers or (parted and not has_points)):
                 raise self.error(f"{name}: the comma of '{value:.40}' is a decimal one; printed numbers are read with points")
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder, is_present
 from maxlogit.importer._folder import Folder
-from maxlogit.importer._log import Column, Floats
+from maxlogit.importer._log import UNITS, Column, Floats
 from maxlogit.importer._names import AXES, MAX_LOGIT, Place, Rule, place
 from maxlogit.importer._source import memory, shown
 
@@ -61,6 +61,14 @@ class Series:
         self.sparse = 2 * sum(int(there.sum()) for there in number) < total
         steps = [column.steps[there] if self.sparse else column.steps for (column, _), there in zip(self.sources, some)]
         self.steps = steps[0] if len(steps) == 1 else np.unique(np.concatenate(steps))
+
+    def convert(self, unit: str) -> None:
+        """To a unit of the user's: ms of s, for example. Numbers of no unit are in it."""
+        (kind, size), (wanted, of) = (UNITS.get(x, (x, 1)) for x in (self.unit, unit))
+        if unit and kind == wanted and size != of:
+            for column, _ in self.sources:
+                column.values = column.values * (size / of)
+        self.unit = unit or self.unit
 
     def has_number(self, step: float) -> bool:
         return any(not np.isnan(column.values[column.steps == step]).all() for column, _ in self.sources)
@@ -278,7 +286,8 @@ def series_of(columns: list[Column], rules: list[Rule], units: Mapping[str, str]
     for s, gaps in zip(series, _find_gaps(series)):
         s.settle(gaps)
         in_nats = any(part in s.name for part in ("loss", "logit", "attn/entropy"))
-        s.unit = units.get(s.name) or s.unit or ("nat" if in_nats else "1")
+        s.convert(units.get(s.name, ""))
+        s.unit = s.unit or ("nat" if in_nats else "1")
     _drop_last(series)
     size = 8 * sum(len(s.steps) * math.prod(s.size) for s in series)
     if size * 8 > memory():

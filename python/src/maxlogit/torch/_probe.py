@@ -800,6 +800,21 @@ def _no_backward_hooks(model: nn.Module) -> Iterator[None]:
             of_group._register_post_backward_hook = register
 
 
+@contextlib.contextmanager
+def _no_saved_tensors_hooks() -> Iterator[None]:
+    """A checkpoint around the model counts no tensors of this pass."""
+    private: Any = torch._C._autograd
+    top, hooks = getattr(private, "_top_saved_tensors_default_hooks", lambda _: None), []
+    while one := top(False):
+        hooks.append(one)
+        private._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for one in reversed(hooks):
+            private._push_saved_tensors_default_hooks(*one)
+
+
 _Copies = dict[int, tuple[Any, Any]]  # by the id of the original, which is kept alive: original and copy
 
 
@@ -906,11 +921,8 @@ def run(attention: Attention, module: nn.Module, args: tuple[Any, ...], kwargs: 
     args, kwargs = tuple(copies(x, memo) for x in args), {name: copies(x, memo) for name, x in kwargs.items()}
     try:
         around = _untouched(attention.model), _not_compiled(), _not_checkpointed(), _no_backward_hooks(attention.model)
-        saved = torch.autograd.graph.saved_tensors_hooks(
-            lambda x: x, lambda x: x
-        )  # a checkpoint around it counts none of these
         with contextlib.ExitStack() as stack:
-            for one in (*around, saved, probe, torch.enable_grad()):
+            for one in (*around, _no_saved_tensors_hooks(), probe, torch.enable_grad()):
                 stack.enter_context(one)
             own = threads.own
             own.at, own.mode, own.owner, own.frame, own.probe = Running(place, None, 0), probe, None, None, probe

@@ -92,7 +92,7 @@ _UNIT = r"(?:[nuµm]?s|secs?|seconds?|min|mins|minutes?|h|hrs?|hours?|[KMGT]i?B|
 NUMBER = (  # with a clock's time and days left out
     r"(?:np\.\w+\(|tensor\(|\[+(?=[^\[\],]*\]))?(?P<value>[-+]?(?:(?:\d{1,3}(?:(?:,\d{3})+|(?:_\d{3})+)(?![\d_])|\d+)"
     r"(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?i:nan|inf(?:inity)?|None|N/A)(?![\w.]*[=:]))"
-    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}| [KkMGT](?![\w/=:%])|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
+    rf"(?!\d|:\d|,? days?\b)(?P<suffix> ?{_UNIT}| [KkMGT](?=\s*(?:[|,;)\]]|$))|,\d[^\s;|()\[\]{{}}]*|[^\s,;|()\[\]{{}}'\"<>]*)"
 )
 
 

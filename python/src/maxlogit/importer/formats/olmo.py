@@ -8,7 +8,7 @@ from typing import Optional
 from maxlogit.importer.formats._format import Format, Lines, Printed, Row
 
 _HEAD = re.compile(
-    r"(?:\[epoch=(?P<epoch>\d{1,15})[^\[\]]*\])?\[(?:step|batch)=(?P<at>\d{1,15})(?:/(?P<total>\d{1,15}))?[,\]]"
+    r"(?:\[epoch=(?P<epoch>\d{1,15})[^\[\]]*\])?\[(?P<what>step|batch)=(?P<at>\d{1,15})(?:/(?P<total>\d{1,15}))?[,\]]"
 )
 _VALUE = Lines("", "", r"^\s{2,}(?P<name>[A-Za-z][^=:]*)(?:=|: +)NUMBER")
 
@@ -17,8 +17,10 @@ def _line(line: str, state: Printed) -> Optional[Row]:
     match = _HEAD.search(line) if "=" in line else None
     if match:
         at = int(match["at"])
-        of_epoch = match["epoch"] and Row(
-            None, {}, epoch=int(match["epoch"]), at=at, total=int(match["total"] or 0), within=True
+        of_epoch = (
+            match["epoch"]
+            and match["what"] == "batch"
+            and Row(None, {}, epoch=int(match["epoch"]), at=at, total=int(match["total"] or 0), within=True)
         )
         state.block = of_epoch or Row(at, {})
     values = _VALUE.pairs(line) if state.block and line[:2].isspace() else None

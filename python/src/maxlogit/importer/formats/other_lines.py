@@ -35,7 +35,7 @@ _BAR = re.compile(r"^\s*(?P<at>\d{1,15})/(?P<total>\d{1,15}) (?:\[[=>.]{5,}\]|[\
 _COUNT = r"(?:\d{1,3}(?:(?:,\d{3}){1,4}|(?:_\d{3}){1,4})(?!\d|\.\d)|\d{1,15})"  # perhaps with thousands separators
 _STEP = re.compile(
     r"(?P<word>global[_ ]?step|num_update|acc_iter|step|iteration|iter|update|up\.|batch)(?P<many>s?)"
-    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>{_COUNT})(?!\d|\.\d|e\d|_\d|[kmgs%]\b|['\u00a0\u202f]\d{{3}}|(?: \d{{3}})+\s?/)"
+    rf"{_MODE}(?![\w/]){_OPEN}(?P<at>{_COUNT})(?!\d|\.\d|e\d|_\d|[kmgs%]\b|['\u00a0\u202f]\d{{3}}|(?: \d{{3}})+\s?/\s?\d{{1,3}} \d{{3}})"
     rf"(?:\s{{0,6}}/\s{{0,6}}(?P<total>{_COUNT}))?{_PERCENT}\]?"
 )
 _BEFORE = re.compile(r"(?:^|[^\w/.-])([a-z]+)[ _-]$")
@@ -59,8 +59,10 @@ _PAIRS = (
 _GROUP = re.compile(r"([A-Za-z_]\w{0,60})\[([^\[\]=]{1,60}=[^\[\]]*)\]")  # loss[of_a=1, of_b=2]
 _OPENS = re.compile(r"\w\[")
 _SET = re.compile(r"(?i)(?<![\w/.'-])(val|valid|validate|validation|eval|evaluation|evaluating|test|testing|dev)(?![\w/.'-])")
-_NOT_NOW = re.compile(r"(?i)\b(?:next|last|until|since|before|best|every|to|previous|prev|after)\s$")  # before such a word
-_LOGGER = re.compile(r"^(?:DEBUG|INFO|WARNING|ERROR):[\w.]+:")  # its name is none of a set
+_NOT_NOW = re.compile(r"(?i)\b(?:next|last|until|since|before|best|every|to|previous|prev|after)\s$")  # and then
+_AT = re.compile(r"\s*(?:(?:in|at|every)\b|\d|[|;,)\]])")
+# The name of a logger is none of a set, unless it can be nothing else
+_LOGGER = re.compile(r"^(?:DEBUG|INFO|WARNING|ERROR):(?!(?:val|valid|validation|eval|evaluation):)[\w.]+:")
 _ASIDE = re.compile(  # of a step that was before
     r"(?i)\b(?:best|restor\w*|loaded|loading|early.?stop\w*|resum\w*)\b[^\d=|\].]{0,80}\b(?:step|iter\w*|epoch|update)s?\b"
     r"(?![^\[\]]*\])"  # not in a bracket
@@ -71,13 +73,16 @@ _LEVEL = re.compile(r"\b(?:INFO|DEBUG|WARNING|ERROR)\b")
 _TRAIN = re.compile(r"(?i)(?<![\w/.-])train(?:ing)?(?![\w/.-])")
 _LOSS = re.compile(r"(?i)loss|perplexity|ppl|nll|xent|entropy|cost|bpb")
 _RATE = re.compile(r"(?i)(?:lr|learning.rate|grad.?norm)$")
+_OF_ALL = re.compile(
+    r"(?i)(?:^|[_/ ])(?:lr|learning.rate|grad.?norm|(?:\w+_)?time|eta|elapsed|mem\w*|speed|\w+/s(?:ec)?|tok\w*)$"
+)
 _SOURCE = re.compile(r"\| [\w.]+(?::[\w<>]+)?:\d+ - |\([\w.]+:\d+\) (?=[A-Z]+:)")  # where it was printed: of loguru, ESPnet
 _LEVELS = re.compile(r"^(?:(?:INFO|DEBUG|WARNING|root|main) )+")
 
 
 # Behind a number: more of it, as in 1 048 576, or others
 _CUT = re.compile(r"(?:['\u00a0\u202f]\d{3})+(?!\d)|(?: \d{3})+(?=\s*(?:[|,;)\]]|$))")
-_MORE = re.compile(r"[\s,]{1,4}[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?=[\s,;|\])]|$)")
+_MORE = re.compile(r"(?:[\s,]{1,4}[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)+(?=\s*(?:[,;|\])]|$))")
 _LIST = re.compile(rf"(?<![\w/.@%=-]){_NAME})\s{{0,8}}[=:]\s{{0,16}}(?P<value>\[[-+\d.]+[\s,]+[-+\d.][^|=:]{{0,60}})")
 
 
@@ -113,7 +118,7 @@ def _is_position(match: re.Match[str], text: str) -> bool:
     before = _BEFORE.search(text[max(0, begin - 24) : begin])
     if before:
         return before[1] not in (_MANY if match["many"] else _NUMBER_OF)
-    if match["many"] and text[match.end("many") :][:1] == "=" and text[begin - 1 : begin] in "_, (":
+    if match["many"] and text[match.end("many") :][:1] == "=" and text[:begin].endswith("_"):
         return False  # a setting: ns_steps=5
     return not begin or not (text[begin - 1].isalnum() or text[begin - 1] in "_/.-")
 
@@ -160,7 +165,11 @@ def _position(line: str, state: Printed) -> tuple[Optional[Row], str]:
 
 def _sets(text: str) -> Iterator[re.Match[str]]:
     """Words for a set of text that these numbers are of, not a later or an earlier evaluation's: "next eval in 90 steps"."""
-    return (match for match in _SET.finditer(text) if not _NOT_NOW.search(text[max(0, match.start() - 20) : match.start()]))
+    return (
+        match
+        for match in _SET.finditer(text)
+        if not (_NOT_NOW.search(text[max(0, match.start() - 20) : match.start()]) and _AT.match(text, match.end()))
+    )
 
 
 def _parts(text: str) -> Optional[dict[str, Any]]:
@@ -180,9 +189,14 @@ def _parts(text: str) -> Optional[dict[str, Any]]:
         return None
     begins = [0, *(word.start() for word in words)]
     found: dict[str, dict[str, Any]] = {}
+    which = ""
     for at, end, word in zip(begins, [*begins[1:], len(text)], [None, *words]):
-        which = _prefix_of(word.group().lower()) if word else ""
-        for name, value in pairs(text[at:end])[0].items():
+        values = pairs(text[at:end])[0]
+        if word and (word.group().lower().startswith("train") or any(map(_LOSS.search, values))):
+            which = _prefix_of(word.group().lower())
+        for name, value in values.items():
+            if _OF_ALL.search(name):
+                which = ""
             found.setdefault(which, {}).setdefault(name, value)
     if len(found) < 2:  # no words behind which there are values
         return None
