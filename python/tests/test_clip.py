@@ -1265,16 +1265,6 @@ class Shapes(unittest.TestCase):
         checkpoint(model, x.requires_grad_(), use_reentrant=False).sum().backward()
         self.assertGreater(clip.step(), 0)
 
-    def test_the_extra_pass_is_freed(self):
-        model, x = made(Base)
-        clip = mt.QKClip(model, tau=1)
-        counts = []
-        for _ in range(4):
-            clip.verify(x)
-            gc.collect()
-            counts.append(sum(isinstance(one, torch.Tensor) for one in gc.get_objects()))
-        self.assertEqual(counts[1], counts[3])
-
     def test_a_model_is_freed(self):
         with tempfile.TemporaryDirectory() as folder:
             model, x = made(Base)
@@ -1306,12 +1296,13 @@ class Shapes(unittest.TestCase):
             model, x = made(Gated)
             clip = mt.QKClip(model, tau=0.5)
             for _ in range(3):  # of a part that stays zero, too
+                with torch.no_grad():
+                    model.q_proj.weight *= 2
                 model(x)
                 clip.step()
-            self.assertLessEqual(float(model.logits(x).max()), 0.5001)
+                self.assertLessEqual(float(model.eval().logits(x).max()), 0.5001)
+                model.train()
             nn.init.normal_(model.gate.weight)
-            model(x)
-            self.assertEqual(clip.step(), 0)  # it was not tried yet
             model(x)
             if Gated.is_factor:
                 with self.assertRaisesRegex(mt.CannotClip, "in proportion|share some|several heads"):

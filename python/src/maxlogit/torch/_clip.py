@@ -216,7 +216,8 @@ class QKClip:
         if not self._is_due or (not is_distributed() and self._knows(self._attention.shape)):
             return None
         found, theirs = self._find(module, args, kwargs)
-        self._states = {**found, **self._states}  # a part that runs alone does not show all uses of its weights
+        known = {row: old for row, old in self._states.items() if not (row in found and getattr(old, "zeros", False))}
+        self._states = {**found, **known}  # a part that runs alone does not show all uses of its weights
         return theirs
 
     def _knows(self, rows: Iterable[str]) -> bool:
@@ -358,10 +359,10 @@ class QKClip:
                     shrinks.append(row)
             else:
                 all_gamma[i, :own] = 1
-        if late:
+        self._apply(factors, shrinks, all_gamma)
+        if late or any(due[row][0].zeros for row in shrinks):  # before the next clip their scale is tried again
             self._states = {row: state for row, state in self._states.items() if not getattr(state, "zeros", False)}
             self._is_due = True
-        self._apply(factors, shrinks, all_gamma)
         self.gamma = all_gamma
         if self._unlogged is None:
             self._unlogged = list(order), self.gamma
