@@ -37,6 +37,12 @@ json_t *other_ledger_read(const char *path, struct lock *lock, struct error *e)
   return all;
 }
 
+/* Name and settings of a ledger are those of its first entry. */
+static int has_settings_of_first(const struct other_ledger *k, const json_t *entry)
+{
+  return !strcmp(entry_text(entry, "settings"), entry_text(other_ledger_first(k), "settings"));
+}
+
 int other_ledger_open(struct other_ledger *k, const char *name, struct error *error)
 {
   struct buffer b = {0};
@@ -44,8 +50,15 @@ int other_ledger_open(struct other_ledger *k, const char *name, struct error *er
   buffer_add(&b, file_is_folder(name) ? "%s/claims.json" : "%s", name);
   *k = (struct other_ledger){.path = b.text, .all = other_ledger_read(b.text, NULL, &found)};
   training_text_name(entry_text(other_ledger_first(k), "settings"), k->name);
-  if (json_is_array(k->all) && json_is_string(json_object_get(other_ledger_first(k), "verdict")))
+  if (json_is_array(k->all) && json_is_string(json_object_get(other_ledger_first(k), "verdict"))) {
+    int others = 0;
+    for (size_t i = 1; i < json_array_size(k->all); i++)
+      others += !has_settings_of_first(k, json_array_get(k->all, i));
+    if (others)
+      warning("%s: %d of its verdicts left out, which are of other settings than the first: %.200s", k->path,
+              others, entry_text(other_ledger_first(k), "settings"));
     return STATUS_OK;
+  }
   if (found.status == STATUS_FAIL) return error_set(error, STATUS_FAIL, "%s", found.text);
   return error_set(
     error, STATUS_USAGE,
@@ -66,8 +79,10 @@ const json_t *other_ledger_first(const struct other_ledger *k)
 
 const json_t *other_ledger_claim(const struct other_ledger *k, const char *id)
 {
-  for (size_t i = 0; k && i < json_array_size(k->all); i++)
-    if (!strcmp(entry_text(json_array_get(k->all, i), "id"), id)) return json_array_get(k->all, i);
+  for (size_t i = 0; k && i < json_array_size(k->all); i++) {
+    const json_t *entry = json_array_get(k->all, i);
+    if (has_settings_of_first(k, entry) && !strcmp(entry_text(entry, "id"), id)) return entry;
+  }
   return NULL;
 }
 

@@ -41,6 +41,9 @@ static int restore(struct trainer *t, const struct checkpoint *c, int repeats, s
   if (!status && c->count && c->peak_at >= model_blocks(m) * m->heads)
     status =
       error_set(e, STATUS_FAIL, "%s: the peak of its checkpoint is in no head of this model", t->plan.path);
+  if (!status && (c->step > (long)1 << 53 || !isfinite(c->wall) || c->wall < 0))
+    status = error_set(e, STATUS_FAIL, "%s: step %ld and %g s of its checkpoint are impossible", t->plan.path,
+                       c->step, c->wall);
   if (status) return status;
   t->done = t->checkpointed = c->step;
   t->earlier_wall = c->wall;
