@@ -25,7 +25,9 @@ function bandOf(data, geometric, t) {
     thinned = thinned || !!d.h
     for (const step of d.s) at.set(step, {m: [], l: Infinity, h: -Infinity})
   }
-  const steps = [...at.keys()].sort((a, b) => a - b)
+  let steps = [...at.keys()].sort((a, b) => a - b)
+  const nth = Math.ceil(steps.length / 4000) // of runs whose steps do not meet; more than a screen has
+  steps = steps.filter((step, i) => i % nth === 0 || i === steps.length - 1)
   for (const d of data) { // between two of its points a run has a value on the line, as in a band of plot
     let i = 0
     for (const step of steps) {

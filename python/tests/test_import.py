@@ -709,6 +709,14 @@ class Names(Importing):
         pairs = self.write("p.csv", "step,max_attn_logit_0_0,max_attn_logit_0_1\n0,1,333\n")
         self.refused("max_attn_logit_0_0 and max_attn_logit_0_1 could both be attn/max_logit", pairs)
         self.has(self.imported(pairs, map="attn/max_logit[l,h]=max_attn_logit_{l}_{h}"), "attn/max_logit", {0: [[1, 333]]})
+        pair = self.write("p.csv", "step,max_qk_logit,max_attn_logit\n0,1,2\n")
+        self.refused("max_qk_logit and max_attn_logit could both be", pair)
+        for name, value in (("max_qk_logit", 1), ("max_attn_logit", 2)):
+            self.has(self.imported(pair, map=f"attn/max_logit={name}"), "attn/max_logit", {0: value})
+        text = json.dumps({"step": 0, "layers.0.attn.max_logit": 1, "layers.1.attn.max_logit": 2, "max_logit": 3}) + "\n"
+        asked = self.imported(self.write("m.jsonl", text), map="attn/max_logit=max_logit")
+        self.has(asked, "attn/max_logit", {0: 3})
+        self.has(self.imported("step,max_logit_ema,max_logit\n0,1,2\n"), "attn/max_logit", {0: 2})
         for values in ("10.0 11.0 99.0", "[10.0, 11.0, 99.0]", "[10.0 11.0]"):
             run = self.imported(self.write("a.log", f"step 10 loss=2.5 max_logits: {values}\nstep 20 loss=2.4\n"))
             self.assertNotIn("attn/max_logit", run)

@@ -442,7 +442,9 @@ static int refuse_another(const struct options *r, struct error *e)
               path.text);
   else if (!access(path.text, F_OK) && !is_unchanged(path.text))
     error_set(e, STATUS_USAGE,
-              "%s was changed since it was written: rename it, or --output takes another name", path.text);
+              "%s was changed since it was written, or an older maxlogit has written it: rename it, or "
+              "--output takes another name",
+              path.text);
   memory_free(path.text);
   return e->status;
 }

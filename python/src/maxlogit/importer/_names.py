@@ -50,6 +50,7 @@ class Place:
     letters: str = ""
     at: tuple[int, ...] = ()
     own: str = ""  # its name where another column has the series
+    by_rule: bool = False
 
 
 def _at(digits: str) -> int:
@@ -192,7 +193,7 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
         if list_axes and rule.pattern in (full + lists, full):
             rule.used += 1
             letters = rule.letters or "lh"[:list_axes]
-            return None if rule.series == "-" else Place(rule.series, full + lists, letters, (), rule.series)
+            return None if rule.series == "-" else Place(rule.series, full + lists, letters, (), rule.series, True)
         of_heads = list_axes == 1 and rule.letters == "lh" and rule.pattern.endswith(_HEADS)
         at = Rule(rule.series, "l", rule.pattern[: -len(_HEADS)]).fits(full) if of_heads else rule.fits(full)
         if at is not None:
@@ -201,7 +202,7 @@ def place(rules: list[Rule], prefix: str, name: str, list_axes: int = 0) -> Opti
                 raise UsageError(
                     f"--map: {full:.200} is a list; {rule.series}[l,h]={rule.pattern}{_HEADS} if it is one of heads"
                 )
-            return None if rule.series == "-" else Place(rule.series, rule.pattern, rule.letters, at, rule.series)
+            return None if rule.series == "-" else Place(rule.series, rule.pattern, rule.letters, at, rule.series, True)
     places = _find_places(name) if list_axes == 0 or (list_axes == 1 and is_max_logit(name)) else []
     if list_axes and [letter for letter, _, _ in places] != ["l"]:
         places = []

@@ -77,10 +77,6 @@ def _opened(data: bytes, path: str) -> Any:
     return opener and opener(io.BytesIO(data))
 
 
-def most_expanded(data: bytes) -> int:
-    return min(MOST_EXPANDED, 200 * len(data) + (64 << 20))  # logs shrink to a tenth, seldom to less
-
-
 def _expanded(data: bytes, path: str) -> bytes:
     parts, size = [], 0
     try:
@@ -91,7 +87,7 @@ def _expanded(data: bytes, path: str) -> bytes:
             while True:
                 parts.append((getattr(file, "stdout", None) or file).read(1 << 20))
                 size += len(parts[-1])
-                if size > most_expanded(data):
+                if size > min(MOST_EXPANDED, 200 * len(data) + (64 << 20)):  # logs shrink to a tenth, seldom to less
                     most = f"{MOST_EXPANDED >> 30} GiB, or 64 MiB and 200 times its size,"
                     raise UsageError(
                         f"{path}: larger than {most} when it is expanded, the most for compressed files: expand it first"

@@ -173,16 +173,17 @@ def check_used(rules: list[Rule], units: Mapping[str, str], columns: list[Column
 
 
 def _finest(placed: list[tuple[Column, Place]], exact: Mapping[str, str]) -> dict[str, str]:
-    """Whose the name of the largest logits is: of heads rather than of layers, of layers rather than of all. UsageError:
-    several could have it, which is not guessed."""
+    """Whose the name of the largest logits is: of heads rather than of layers, of layers rather than of all; that of
+    max_logit rather than of max_logit_ema. UsageError: several could have it, which is not guessed."""
     finest: dict[str, tuple[Column, Place]] = {}
     for column, found in placed:
         if not found.series.endswith(MAX_LOGIT) or found.series in exact:
             continue
         before, other = finest.setdefault(found.series, (column, found))
-        if len(found.letters) > len(other.letters):
+        is_same = len(found.letters) == len(other.letters) and found.pattern != other.pattern
+        if len(found.letters) > len(other.letters) or (is_same and before.full.startswith(column.full)):
             finest[found.series] = (column, found)
-        elif found.pattern != other.pattern and len(found.letters) == len(other.letters):
+        elif is_same and not column.full.startswith(before.full):
             raise UsageError(
                 f"{before.full:.100} and {column.full:.100} could both be {found.series}: --map '{found.series}=NAME' says "
                 f"which is, '{found.series}[l]=PATTERN' that {{l}} in it is a layer, '-=NAME' leaves a column out"
@@ -194,6 +195,7 @@ def _grouped(placed: list[tuple[Column, Place]]) -> dict[str, Series]:
     """Columns of one pattern are one series; where two patterns would have one name, the second has its own."""
     series: dict[str, Series] = {}
     exact = {column.full: found.pattern for column, found in placed if column.full == found.own}
+    exact.update((found.series, found.pattern) for _, found in placed if found.by_rule)
     exact.update(_finest(placed, exact))
     for column, found in placed:
         for again in range(1, 10):

@@ -12,7 +12,7 @@ import numpy as np
 
 from maxlogit._library import UsageError
 from maxlogit.importer._log import Log
-from maxlogit.importer._source import DAMAGED, MOST_EXPANDED, Source, check_memory, most_expanded
+from maxlogit.importer._source import DAMAGED, MOST_EXPANDED, Source, check_memory
 from maxlogit.importer.formats._format import Format
 
 _MAGIC = b"\x93NUMPY"
@@ -45,8 +45,8 @@ def _arrays(source: Source, log: Log) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as file:
             size = sum(entry.file_size for entry in file.infolist())
-            if size > most_expanded(source.data) and size > 2 * len(source.data):
-                most = f"{MOST_EXPANDED >> 30} GiB, or 64 MiB and 200 times its size"
+            if size > MOST_EXPANDED and size > 2 * len(source.data):
+                most = f"{MOST_EXPANDED >> 30} GiB"
                 raise log.error(f"its arrays are larger than {most}, the most for compressed ones: numpy.savez writes others")
             check_memory(size, log.path)
             names = dict.fromkeys(name for name in file.namelist() if name.endswith(".npy"))
