@@ -379,9 +379,13 @@ static int replay_column(void *context, int table, const struct journal_column *
 {
   struct replay *x = context;
   struct row_table *t = &x->rows->table[table];
-  struct row_column *c = table_find(t, like->name);
+  const int next =
+    x->order[table].count; /* in an honest journal the columns stand as in the file, each once */
+  struct row_column *c = next < t->columns && !strcmp(t->column[next].name, like->name)
+                           ? &t->column[next]
+                           : table_find(t, like->name);
   if (!c) c = new_column(x, t, like);
-  if (!c || c->shape.kind != like->shape.kind || c->shape.rank != like->shape.rank ||
+  if (!c || next >= t->columns || c->shape.kind != like->shape.kind || c->shape.rank != like->shape.rank ||
       c->row_bytes != h5_row_bytes(&like->shape))
     return 0;
   if (x->order[table].count == x->order[table].room) {
