@@ -6,6 +6,7 @@
 #include "analysis/runset_parts.h"
 #include "base/memory.h"
 #include "config/plugin.h"
+#include "storage/layout.h"
 
 void run_free(struct run *run)
 {
@@ -91,6 +92,13 @@ int run_table(const struct run *run, const char *series, struct table *table, st
   table_from_series(table, &data, 0, -1, -1);
   run_series_free(&data);
   return STATUS_OK;
+}
+
+int run_is_thin(const struct run *run)
+{
+  if (!strcmp(run_data(run->file), DATA_RECORDED)) return 0; /* its interval is not known */
+  const long rows = run_rows(run->file, "loss");             /* a resume may have changed the interval */
+  return run_number(run, "record.every", 1) > 1 || (rows > 0 && rows < run_last_step(run->file));
 }
 
 /* The unit of a series; "": unknown, or no such series. */

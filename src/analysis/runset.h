@@ -116,6 +116,8 @@ int run_order(const struct run *, const struct run *, const char *key);
 double run_number(const struct run *, const char *key, double otherwise);
 /* One series as a table. */
 int run_table(const struct run *, const char *series, struct table *, struct error *);
+/* Are there fewer rows than steps, by record.every? Then the largest of the rows need not be that of the run. */
+int run_is_thin(const struct run *);
 /* STATUS_USAGE: of these runs, and the one that *known is from a call before (else NULL), two have a series in unlike
    units, so that no mean and no comparison is one of equals. No unit, or 1, is unknown. */
 int runs_have_one_unit(const struct run *, int runs, const char *series, const struct run **known,

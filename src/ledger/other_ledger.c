@@ -1,5 +1,6 @@
 #include "ledger/other_ledger.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +105,9 @@ double entry_number(const json_t *entry, const char *key)
 struct interval entry_interval(const json_t *entry, const char *key)
 {
   const json_t *i = json_object_get(entry, key);
-  return (struct interval){(int)json_integer_value(json_object_get(i, "n")), entry_number(i, "mean"),
-                           entry_number(i, "lo"), entry_number(i, "hi")};
+  const json_int_t n = json_integer_value(json_object_get(i, "n"));
+  return (struct interval){n > 0 && n <= INT_MAX ? (int)n : 0, entry_number(i, "mean"), entry_number(i, "lo"),
+                           entry_number(i, "hi")};
 }
 
 enum verdict entry_verdict(const json_t *entry)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/json.h"
 #include "base/file.h"
@@ -403,11 +404,19 @@ static void put_block(struct buffer *out, const char *old, const char *question,
 int print_block(const struct readme_block *block, const char *folder, const char *question,
                 struct error *error)
 {
-  struct buffer text = {0}, path = {0};
+  struct buffer text = {0}, path = {0}, within = {0};
   char *old = NULL;
   size_t length;
-  buffer_add(&path, "%s%s%s/README.md", folder, question ? "/" : "", question ? question : "");
+  buffer_add(&within, "%s%s%s", folder, question ? "/" : "", question ? question : "");
+  buffer_add(&path, "%s/README.md", within.text);
   struct error missing = {0};
+  int in =
+    folder_open(within.text, FOLDER_MAKE | (question ? FOLDER_REAL : 0), error); /* a name of this program */
+  memory_free(within.text);
+  if (in < 0) {
+    memory_free(path.text);
+    return error->status;
+  }
   int status = file_read_real(path.text, &old, &length, &missing);
   status = status && errno != ENOENT ? error_set(error, status, "%s", missing.text) : STATUS_OK;
   if (old && memchr(old, 0, length))
@@ -415,9 +424,9 @@ int print_block(const struct readme_block *block, const char *folder, const char
                        "%s is not plain text (UTF-16?) and stays as it is: save it as UTF-8", path.text);
   if (!status) {
     put_block(&text, old, question ? question : "0-experiments", block);
-    status = file_make_folders(path.text, error);
+    status = file_write_in(in, path.text, text.text, text.length, error);
   }
-  if (!status) status = file_write(path.text, text.text, text.length, error);
+  close(in);
   memory_free(old);
   memory_free(text.text);
   memory_free(path.text);
@@ -488,7 +497,11 @@ static int tell_overview(const struct ledger *l, const struct other_ledger *besi
   add_level(b, l, beside);
   buffer_add(b, "Holm and FDR are p-values, corrected for all %d comparisons.\n\n", l->family);
   buffer_add(b, "| claim | sentence | verdict | regime | effect | n | Holm | FDR | registered |");
-  if (beside) buffer_add(b, " on %s | effect | n |", beside->name);
+  if (beside) {
+    buffer_add(b, " on ");
+    markdown_add(b, beside->name);
+    buffer_add(b, " | effect | n |");
+  }
   buffer_add(b, "\n|---|---|---|---|---|---|---|---|---|%s\n", beside ? "---|---|---|" : "");
   for (int i = 0; i < l->entries; i++) {
     const struct entry *x = &l->entry[i];

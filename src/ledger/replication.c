@@ -93,8 +93,9 @@ static void add_head(struct buffer *b, const struct standing *s)
   markdown_add(b, entry_text(other_ledger_first(s->of), "made_by"));
   buffer_add(b, ". Again:\n\n```sh\nmaxlogit claims");
   for (int i = 0; i < l->entries; i++) buffer_add(b, " %s", l->entry[i].claim->id);
-  buffer_add(b, " --level %s %s --beside %s --replicas DIR\n```\n\n", l->stages == STAGES ? "full" : "quick",
-             s->settings, s->of->path);
+  buffer_add(b, " --level %s %s --beside ", l->stages == STAGES ? "full" : "quick", s->settings);
+  shell_add(b, s->of->path);
+  buffer_add(b, " --replicas DIR\n```\n\n");
 }
 
 /* Write the block of all claims, or that of one question, which also lists their arms. */
@@ -107,10 +108,10 @@ static int tell_one(const struct standing *s, const char *folder, const char *qu
   buffer_add(&close, "<!-- end of claims with %s -->\n", s->settings);
   add_head(&b, s);
   if (!question) add_count(&b, s);
+  buffer_add(&b, "| claim | sentence | equal: best rates here | ");
+  markdown_add(&b, s->of->name);
   buffer_add(&b,
-             "| claim | sentence | equal: best rates here | %s | effect | n | here | effect | n | outcome |\n"
-             "|---|---|---|---|---|---|---|---|---|---|\n",
-             s->of->name);
+             " | effect | n | here | effect | n | outcome |\n|---|---|---|---|---|---|---|---|---|---|\n");
   for (int i = 0; i < l->entries; i++)
     if (is_told(&l->entry[i], question)) add_row(&b, s, &l->entry[i], !question);
   for (int i = 0; i < l->entries && question; i++) {

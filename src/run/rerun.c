@@ -141,6 +141,12 @@ static int same_rows(const struct comparing *c, const struct run_series *x, cons
     return error_set(c->error, STATUS_FAIL, "%s has another shape", x->name);
   for (long i = 0, k = 0; i < x->rows && x->step[i] <= c->last; i++) {
     while (k < y->rows && y->step[k] < x->step[i]) k++;
+    if ((k == y->rows || y->step[k] != x->step[i]) && x->step[i] < c->resumed)
+      return error_set(
+        c->error, STATUS_FAIL,
+        "%s: the row of step %g was recorded before the resume at step %g, which recorded less: with "
+        "the keys of before (record.every, ...) rerun keeps it",
+        x->name, x->step[i], c->resumed);
     if (k == y->rows || y->step[k] != x->step[i])
       return error_set(c->error, STATUS_FAIL,
                        "%s: the row of step %g was recorded the first time, and not now", x->name,

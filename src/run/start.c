@@ -93,6 +93,25 @@ int start_check(const struct model *m, const struct checkpoint *c, const char *p
   return STATUS_OK;
 }
 
+/* A model that has no use for some of the weights is another one. */
+static void warn_of_rest(const struct model *m, const struct checkpoint *c, const char *path)
+{
+  static const char group[] = "params/";
+  const size_t length = sizeof group - 1;
+  const char *first = NULL;
+  int rest = 0;
+  for (int i = 0; i < c->count; i++) {
+    const char *name = c->tensors[i].name;
+    int known = strncmp(name, group, length) != 0;
+    for (int k = 0; k < m->params.count && !known; k++)
+      known = !strcmp(m->params.list[k]->name, name + length);
+    if (!known && !rest++) first = name + length;
+  }
+  if (rest)
+    warning("train.init_from: %s: %d tensor%s left out, as %s: this model has none", path, rest,
+            rest == 1 ? " is" : "s are", first);
+}
+
 static int load_weights(struct model *m, const char *path, const uint64_t *expected, uint64_t *content,
                         struct error *e)
 {
@@ -111,6 +130,7 @@ static int load_weights(struct model *m, const char *path, const uint64_t *expec
     params_write(&m->params, p, have->data);
     *content = *content * 31 + XXH3_64bits(have->data, bytes);
   }
+  if (!status) warn_of_rest(m, &c, path);
   checkpoint_free(&c);
   if (!status && expected && *expected != *content)
     status = error_set(e, STATUS_USAGE, "%s: not the weights that this run started from", path);

@@ -12,6 +12,10 @@ small_run on train.init_from="$dir/from.h5" train.steps=$steps train.warmup=0 tr
 wanted=$("$program" export "$dir/on.h5" val_loss | awk 'END { printf "%.6g", $2 }')
 test -n "$loss" && test "$loss" = "$wanted" || fail "continued to $loss, the same training gives $wanted"
 
+# weights for which the model has no use are named
+"$program" run -q train.init_from="$dir/from.h5" model.layers=1 model.width=16 model.heads=2 model.context=16 train.steps=0 record.path="$dir/less.h5" > "$dir/out" 2> "$dir/err"
+grep -q 'from.h5: [0-9]* tensors are left out, as blocks.1' "$dir/err" || fail "weights that are left out: $(cat "$dir/err")"
+
 # heads that were planted are so already
 small_run planted train.plant=0:0:3
 "$program" eval --json --context=1x "$dir/planted.h5" > "$dir/out" 2> "$dir/err" || fail "eval of planted heads: $(cat "$dir/err")"

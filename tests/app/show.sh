@@ -152,6 +152,8 @@ test $status -eq 2 || fail "watch of no run: exit $status"
 
 # a line a row of export --follow, also of a run in parts
 small_run parts record.every=3 train.steps=20
+small_run thinner record.every=30 && "$program" resume -q "$dir/thinner.h5" train.steps=42 record.every=1
+"$program" show "$dir/thinner.h5" 2>&1 > "$dir/out" | grep -q '1 run has recorded not every step' || fail "a peak of some steps passes for the run's after a resume"
 "$program" show "$dir/parts.h5" 2>&1 > "$dir/out" | grep -q '1 run has recorded not every step' || fail "a peak of some steps passes for the run's"
 "$program" show "$dir/parts.h5" --events 2>&1 > "$dir/out" | grep -q . && fail "events are of every step"
 "$program" resume -q "$dir/parts.h5" train.steps=40 || fail "resume to the end"

@@ -32,6 +32,14 @@ claims sweep.dir=runs --beside evil.json --readme told
 grep -rq '&lt;script&gt;' told || fail "the other ledger's texts are not in the README"
 grep -r '<script\|<img' told && fail "markup of the other ledger in the README"
 rm -r told
+claims model.width=32 sweep.dir=wide --beside evil.json --replicas told
+grep -r '<script\|<img\|javascript:' told | grep -v '`[^`]*javascript:' && fail "markup of the other ledger in the README of replicas"
+rm -r told
+# a folder of a question that is a link is not followed: its name is predictable
+mkdir told elsewhere && ln -s ../elsewhere told/04-cures
+try_claims sweep.dir=runs --readme told
+grep -q 'told/04-cures is a symbolic link' err && [ -z "$(ls elsewhere)" ] || fail "a link in place of a question's folder: $(cat err; ls elsewhere)"
+rm -r told elsewhere
 # the ledger of before, from which this one recalls what was found
 cp evil.json runs/claims.json
 claims sweep.dir=runs --report=recalled

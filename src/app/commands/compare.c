@@ -105,7 +105,8 @@ static void print_left_out(const struct options *r, const struct compare_line *l
   for (const struct pair *p = r->pair + l->first; p < r->pair + l->first + l->count; p++) {
     if (!p->a || !p->b) continue;
     same += !strcmp(run_id(p->a->file), run_id(p->b->file));
-    thinner += run_number(p->a, "record.every", 1) != run_number(p->b, "record.every", 1);
+    thinner += run_number(p->a, "record.every", 1) != run_number(p->b, "record.every", 1) ||
+               run_is_thin(p->a) != run_is_thin(p->b);
     if (run_has_failed(p->a) || run_has_failed(p->b) ||
         run_last_step(p->a->file) == run_last_step(p->b->file))
       continue;

@@ -507,11 +507,10 @@ static int print_each(const struct options *r, const struct runset *set, struct 
   return status;
 }
 
-/* With record.every the largest of the rows need not be that of the run. */
 static void warn_of_thin_rows(const struct runset *set)
 {
   int thin = 0;
-  for (int i = 0; i < set->runs; i++) thin += run_number(&set->run[i], "record.every", 1) > 1;
+  for (int i = 0; i < set->runs; i++) thin += run_is_thin(&set->run[i]);
   if (thin)
     warning("%d run%s not every step (record.every): peak is the largest max logit of the steps recorded",
             thin, thin == 1 ? " has recorded" : "s have recorded");
