@@ -501,15 +501,23 @@ int metric_counts(const struct metric *m, const struct run *run, const struct me
   return v->has && (metric_is_time(m) || !run_has_failed(run));
 }
 
+int metrics_have_one_unit(const struct metric *m, int metrics, const struct runset *set, int sets,
+                          struct error *error)
+{
+  int status = STATUS_OK;
+  for (int k = 0; k < metrics && !status; k++) {
+    const struct run *known = NULL;
+    for (int i = 0; i < sets && *m[k].series && !status; i++)
+      status = runs_have_one_unit(set[i].run, set[i].runs, m[k].series, &known, error);
+  }
+  return status;
+}
+
 int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
                struct error *error)
 {
   struct measured *all = memory_new((size_t)set->runs * (size_t)metrics + 1, sizeof *all);
   int status = STATUS_OK;
-  for (int k = 0; k < metrics && !status; k++) {
-    const struct run *known = NULL;
-    if (*m[k].series) status = runs_have_one_unit(set->run, set->runs, m[k].series, &known, error);
-  }
   for (int i = 0; i < set->runs && !status; i++) {
     for (int k = 0; k < metrics && !status; k++)
       status = metric_of(&m[k], &set->run[i], &all[i * metrics + k], error);

@@ -92,6 +92,9 @@ int metric_is_logit(const struct metric *);
 int metric_suits_log(const struct metric *);
 /* Does it lie between 0 and 1 by definition? Intervals of it do as well. */
 int metric_is_share(const struct metric *);
+/* STATUS_USAGE where two runs of these sets have the series of a metric in unlike units. */
+int metrics_have_one_unit(const struct metric *, int metrics, const struct runset *sets, int count,
+                          struct error *);
 /* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has
    one of them, with the nearest series. */
 int metrics_of(struct metric *, int metrics, const struct runset *, struct measured **, struct error *);

@@ -499,6 +499,17 @@ int measures_show(const struct runset *set, const char *of, int groups, enum mea
   const char *standard = baseline ? "val,peak,last,clips" : "loss,val,peak,last,clips";
   int status = metrics_read(&t.metric, &t.metrics, of ? of : standard, error);
   for (int k = 0; k < t.metrics; k++) t.metric[k].may_lack = !of;
+  struct error mixed = {0};
+  for (int g = 0; groups && !status && g < set->groups; g++) {
+    const struct runset group = {.run = set->group[g].run, .runs = set->group[g].count};
+    status = metrics_have_one_unit(t.metric, t.metrics, &group, 1, error);
+  }
+  if (!status && metrics_have_one_unit(t.metric, t.metrics, set, 1, &mixed)) {
+    if (baseline)
+      status = error_set(error, STATUS_USAGE, "%s", mixed.text);
+    else
+      warning("%s", mixed.text);
+  }
   if (!status) status = metrics_of(t.metric, t.metrics, set, &t.value, error);
   if (!status) {
     if (baseline)

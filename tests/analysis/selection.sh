@@ -68,7 +68,7 @@ printf 'lr=9e-05 muon 2\nlr=0.01 adam 2\nlr=0.01 muon 2\nlr=0.02 muon 2\n' | cmp
 printf 'lr=0.02 2\nlr=0.01 2\nlr=9e-05 2\n' | cmp -s - "$dir/a" || fail "groups in order: $(cat "$dir/a")"
 "$program" show --by kind,qk_clip.tau "$dir/runs" | grep -q '^muonclip tau=30  *2 ' || fail "--by kind,qk_clip.tau"
 test "$("$program" export --band --by optimizer "$dir/runs" loss | grep -c '^# group')" -eq 2 || fail "export --by"
-"$program" export --band --by optimizer "$dir/runs" loss | grep -q 'that have the same optimizer$' || fail "export does not say by what"
+"$program" export --band --by optimizer "$dir/runs" loss | grep -q 'that have the same optimizer; between' || fail "export does not say by what"
 "$program" plot --script --figure=loss --by optimizer "$dir/runs" > "$dir/out" || fail "plot --by"
 grep -q "^one_is = 'run'$" "$dir/out" || fail "plot --by: other rates are seeds"
 grep -q '^groups = 2$' "$dir/out" && grep -q "^array kind\[2\] = \['muon', 'adam'\]\|^array kind\[2\] = \['adam', 'muon'\]" "$dir/out" ||

@@ -92,7 +92,8 @@ for run in runs/z/*.h5; do
 done
 sweep e.conf; grep -q '2 runs, 2 of them done before' err || fail "again: $(cat err)"
 # killed while it is made: a shorter run under the longer one's name is not a run
-id=$(sweep e.conf --list; head -n 1 out | cut -f 2); short=$(for f in runs/e/*.h5; do "$program" show --parameters "$f" | grep -q 'train.steps = 12' && echo "$f"; done | head -n 1)
+id=$(sweep e.conf --list; head -n 1 out | cut -f 2); seed=$("$program" show --parameters "runs/e/$id.h5" | grep '^train.seed = ')
+short=$(for f in runs/e/*.h5; do "$program" show --parameters "$f" > parameters; grep -qx 'train.steps = 12' parameters && grep -qx "$seed" parameters && echo "$f"; done)
 rm -r "runs/e/$id.ckpt"; cp "$short" "runs/e/$id.h5"
 sweep e.conf || fail "after a kill: $(cat err)"
 bits runs/e 29 | cmp -s - fresh || fail "after a kill: other bits"

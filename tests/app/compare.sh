@@ -219,12 +219,13 @@ if imports; then
   grep -q 'differ in *optimizer, batch$' "$dir/out" && grep -q 'A  *optimizer=muon\|kind=muon' "$dir/out" || fail "settings of recordings: $(cat "$dir/out")"
   grep -q '0\.002' "$dir/out" || fail "ms are no seconds: $(cat "$dir/out")"
   log c 3 s --set optimizer=muon --set batch=16 --unit=loss=bit
-  for command in "compare kind=muon kind=adam --of=loss:last:max" "show --of=loss:last:max" "export loss --band" "plot --y=loss:last:max --x=train.seed" "plot --figure=loss"; do
+  for command in "compare kind=muon kind=adam --of=loss:last:max" "show --group --of=loss:last:max" "export loss --band" "plot --y=loss:last:max --x=train.seed" "plot --figure=loss"; do
     # shellcheck disable=SC2086 # words
     set -- $command; verb=$1; shift
     "$program" "$verb" "$dir/logs" "$@" > "$dir/out" 2> "$dir/err"; status=$?
     test $status -eq 2 && grep -q 'loss is in nat in .*, and in bit in .*logs/c.h5' "$dir/err" || fail "$command of two units: exit $status, $(cat "$dir/err")"
   done
+  "$program" show "$dir/logs" --of=loss:last:max > "$dir/out" 2> "$dir/err" && grep -q 'warning: loss is in nat in ' "$dir/err" || fail "a list of two units: $(cat "$dir/err")"
   rm "$dir/logs/c.h5"; log c 3 s --set optimizer=muon --set batch=16
   for command in "export loss --band" "report -o $dir/page" "show --group"; do
     # shellcheck disable=SC2086 # words

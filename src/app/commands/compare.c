@@ -274,11 +274,7 @@ static int compare_arms(struct options *r, struct error *e)
 {
   if (metrics_read(&r->metric, &r->metrics, r->of, e) || arms_select(r->set, r->name, &r->chosen, e))
     return e->status;
-  for (int k = 0; k < r->metrics; k++) {
-    const struct run *known = NULL;
-    for (int i = 0; i < 2 && *r->metric[k].series; i++)
-      if (runs_have_one_unit(r->set[i].run, r->set[i].runs, r->metric[k].series, &known, e)) return e->status;
-  }
+  if (metrics_have_one_unit(r->metric, r->metrics, r->set, 2, e)) return e->status;
   for (int i = 0; i < 2; i++)
     if (metrics_of(r->metric, r->metrics, &r->set[i], &r->value[i], e))
       return error_prefix(e, "%s", i ? "B" : "A");

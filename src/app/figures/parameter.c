@@ -177,7 +177,8 @@ static int parameter_data(FILE *f, const struct figure_request *r, struct error 
 {
   const struct runset *set = r->set;
   struct parameter_figure d = {.set = set, .x = r->x, .metric = r->metric};
-  int status = metrics_of(r->metric, 1, set, &d.value, error);
+  int status = metrics_have_one_unit(r->metric, 1, set, 1, error);
+  if (!status) status = metrics_of(r->metric, 1, set, &d.value, error);
   if (status) return status;
   make_curves(&d, r->by);
   d.last = memory_new(3 * (size_t)d.curves.groups + 1, sizeof *d.last);
