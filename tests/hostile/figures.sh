@@ -15,9 +15,9 @@ mkdir hostile
 for file in hostile/*.h5; do
   number=$(basename "$file" .h5)
   rm -rf drawn
-  for words in --figure=loss "--x arm --y train.seed --of loss"; do
+  for words in "honest.h5 --figure=loss" "--x arm --y train.seed --of loss"; do # one unit in a map
     # shellcheck disable=SC2086 # words
-    "$program" plot "$file" honest.h5 --by arm $words --format=svg -o drawn > out 2>&1 || fail "plot $words of text $number: $(cat out)"
+    "$program" plot "$file" --by arm $words --format=svg -o drawn > out 2>&1 || fail "plot $words of text $number: $(cat out)"
   done
   "$python" -c 'import sys, xml.dom.minidom
 for name in sys.argv[1:]: xml.dom.minidom.parse(name)' drawn/*.svg || fail "text $number: a figure is not XML"
