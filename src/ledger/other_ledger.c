@@ -56,7 +56,7 @@ int other_ledger_open(struct other_ledger *k, const char *name, struct error *er
     for (size_t i = 1; i < json_array_size(k->all); i++)
       others += !has_settings_of_first(k, json_array_get(k->all, i));
     if (others)
-      warning("%s: %d of its verdicts left out, which are of other settings than the first: %.200s", k->path,
+      warning("%s: %d of its verdicts are of other settings than the first, which are %.200s", k->path,
               others, entry_text(other_ledger_first(k), "settings"));
     return STATUS_OK;
   }
@@ -80,11 +80,14 @@ const json_t *other_ledger_first(const struct other_ledger *k)
 
 const json_t *other_ledger_claim(const struct other_ledger *k, const char *id)
 {
+  const json_t *other = NULL;
   for (size_t i = 0; k && i < json_array_size(k->all); i++) {
     const json_t *entry = json_array_get(k->all, i);
-    if (has_settings_of_first(k, entry) && !strcmp(entry_text(entry, "id"), id)) return entry;
+    if (strcmp(entry_text(entry, "id"), id)) continue;
+    if (has_settings_of_first(k, entry)) return entry;
+    if (!other) other = entry;
   }
-  return NULL;
+  return other;
 }
 
 const char *entry_text(const json_t *entry, const char *key)

@@ -17,7 +17,7 @@ int other_ledger_open(struct other_ledger *, const char *file_or_folder, struct 
 struct lock;
 json_t *other_ledger_read(const char *path, struct lock *, struct error *);
 void other_ledger_close(struct other_ledger *);
-/* The first entry, and the entry of a claim with the same settings. NULL if there is none, or
+/* The first entry, and the entry of a claim, with the same settings if there is one. NULL if there is none, or
    the ledger is NULL. */
 const json_t *other_ledger_first(const struct other_ledger *);
 const json_t *other_ledger_claim(const struct other_ledger *, const char *id);

@@ -181,7 +181,7 @@ grep -q '^Beside it, on text.txt (`data=bytes data.path=a/text.txt model.width=1
 if command -v jq > /dev/null; then
   jq '[.[0]] + [.[] | select(.id == "C-18") | .settings = "other" | .verdict = "refuted"] + .[1:]' "$dir/text.json" > "$dir/two.json" || fail "jq"
   claims C-18 -q --readme "$dir/old" --beside "$dir/two.json" > /dev/null 2> "$dir/err"
-  grep -q 'two.json: [0-9]* of its verdicts left out, which are of other settings than the first' "$dir/err" && grep -q '^- On text.txt: withdrawn; ' "$dir/old/04-cures/README.md" || fail "a ledger of two settings: $(cat "$dir/err")"
+  grep -q 'two.json: [0-9]* of its verdicts are of other settings than the first' "$dir/err" && grep -q '^- On text.txt: withdrawn; ' "$dir/old/04-cures/README.md" || fail "a ledger of two settings: $(cat "$dir/err")"
 fi
 claims C-18 -q --readme "$dir/old" > /dev/null
 cmp "$dir/before" "$dir/old/04-cures/README.md" || fail "what stood beside stays"

@@ -533,7 +533,8 @@ static void warn_of_lengths(const struct runset *set)
 
 static int show_set(const struct options *r, const struct runset *set, struct error *error)
 {
-  if (r->form <= FORM_GROUPS) warn_of_thin_rows(set);
+  const int has_peak = !r->of || strstr(r->of, "peak") || strstr(r->of, "logit");
+  if (r->form <= FORM_GROUPS && has_peak) warn_of_thin_rows(set);
   if (r->form == FORM_GROUPS) warn_of_lengths(set);
   if (r->of || r->csv || r->baseline)
     return measures_show(set, r->of, r->form == FORM_GROUPS,
