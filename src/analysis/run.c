@@ -106,9 +106,11 @@ static const char *unit_of(const struct run *run, const char *name, char out[32]
 {
   struct run_series s;
   *out = 0;
-  if (run_describe(run->file, name, &s, NULL)) return out;
-  snprintf(out, 32, "%s", text_unit(s.unit));
-  run_series_free(&s);
+  if (!run_describe(run->file, name, &s, NULL)) {
+    snprintf(out, 32, "%s", text_unit(s.unit));
+    run_series_free(&s);
+  }
+  run_rest(run->file); /* of thousands of runs few files can be open */
   return out;
 }
 
