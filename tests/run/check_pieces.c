@@ -1229,7 +1229,10 @@ START_TEST(repetitions)
     {{.lacks_row = 2}, {0}, "attn/max_logit: the row of step 2 is missing from the first"},
     {{.lacks_series = 1}, {0}, NULL},
     {{0}, {.lacks_series = 1}, "val_loss was recorded the first time, and not now"},
-    {{0}, {.lacks_row = 1}, "attn/max_logit: the row of step 0 was recorded the first time, and not now"},
+    {{0},
+     {.lacks_row = 1},
+     "attn/max_logit: the row of step 0 was recorded before the resume at step 2, which recorded less: "
+     "with the keys of before (record.every, ...) rerun keeps it"},
     {{0}, {.lacks_row = 4}, "attn/max_logit: the row of step 6 was recorded the first time, and not now"},
     {{0}, {.lacks_val = 3}, "val_loss: the row of step 8 was recorded the first time, and not now"},
     {{0}, {.put = {2, -1, 2.5}}, "loss differs at step 4: 2 the first time, now 2.5"},
