@@ -299,6 +299,7 @@ int metric_of(struct metric *m, const struct run *run, struct measured *out, str
   if (!run_rows(run->file, m->series)) return STATUS_OK;
   int status = run_read(run->file, m->series, &s, error);
   if (status) return status;
+  snprintf(out->unit, sizeof out->unit, "%s", text_unit(s.unit));
   if (*m->glob) status = keep_matching(m, run, &s, error);
   find_rows(m, run, &s, &from, &to);
   describe(m, &s,
@@ -501,18 +502,6 @@ int metric_counts(const struct metric *m, const struct run *run, const struct me
   return v->has && (metric_is_time(m) || !run_has_failed(run));
 }
 
-int metrics_have_one_unit(const struct metric *m, int metrics, const struct runset *set, int sets,
-                          struct error *error)
-{
-  int status = STATUS_OK;
-  for (int k = 0; k < metrics && !status; k++) {
-    const struct run *known = NULL;
-    for (int i = 0; i < sets && *m[k].series && !status; i++)
-      status = runs_have_one_unit(set[i].run, set[i].runs, m[k].series, &known, error);
-  }
-  return status;
-}
-
 int metrics_of(struct metric *m, int metrics, const struct runset *set, struct measured **out,
                struct error *error)
 {
@@ -547,4 +536,17 @@ int metrics_of(struct metric *m, int metrics, const struct runset *set, struct m
   else
     *out = all;
   return status;
+}
+
+int metrics_have_one_unit(const struct metric *m, int metrics, const struct runset *sets,
+                          struct measured *const *values, int count, struct error *error)
+{
+  for (int k = 0; k < metrics; k++) {
+    struct one_unit seen = {0};
+    for (int i = 0; i < count; i++)
+      for (int r = 0; r < sets[i].runs; r++)
+        if (one_unit_add(&seen, m[k].series, &sets[i].run[r], values[i][r * metrics + k].unit, error))
+          return error->status;
+  }
+  return STATUS_OK;
 }

@@ -56,9 +56,10 @@ int metric_read(struct metric *, const char *text, struct error *);
 int metrics_read(struct metric **, int *count, const char *text, struct error *);
 
 struct measured {
-  int has;      /* 0: the run has no such series, or no row in the window */
-  double value; /* a value that is not finite stays so */
-  int censored; /* a time: it was not reached; the value is the last step that was seen */
+  int has;       /* 0: the run has no such series, or no row in the window */
+  double value;  /* a value that is not finite stays so */
+  int censored;  /* a time: it was not reached; the value is the last step that was seen */
+  char unit[32]; /* of the series; "": unknown, or 1 */
 };
 /* A window of steps, "A-B" with 0 <= A <= B: 1; any other text: 0. */
 int metric_steps(const char *text, double *first, double *last);
@@ -92,10 +93,10 @@ int metric_is_logit(const struct metric *);
 int metric_suits_log(const struct metric *);
 /* Does it lie between 0 and 1 by definition? Intervals of it do as well. */
 int metric_is_share(const struct metric *);
-/* STATUS_USAGE where two runs of these sets have the series of a metric in unlike units. */
-int metrics_have_one_unit(const struct metric *, int metrics, const struct runset *sets, int count,
-                          struct error *);
 /* Of all runs of a set, [runs, metrics] in the order of set->run; memory_free. STATUS_USAGE where no run has
    one of them, with the nearest series. */
 int metrics_of(struct metric *, int metrics, const struct runset *, struct measured **, struct error *);
+/* STATUS_USAGE where two runs of these sets, with values[set] of metrics_of, have a series in unlike units. */
+int metrics_have_one_unit(const struct metric *, int metrics, const struct runset *sets,
+                          struct measured *const *values, int count, struct error *);
 #endif

@@ -101,34 +101,31 @@ int run_is_thin(const struct run *run)
   return run_number(run, "record.every", 1) > 1 || (rows > 0 && rows < run_last_step(run->file));
 }
 
-/* The unit of a series; "": unknown, or no such series. */
-static const char *unit_of(const struct run *run, const char *name, char out[32])
+int one_unit_add(struct one_unit *seen, const char *series, const struct run *run, const char *unit,
+                 struct error *error)
 {
-  struct run_series s;
-  *out = 0;
-  if (!run_describe(run->file, name, &s, NULL)) {
-    snprintf(out, 32, "%s", text_unit(s.unit));
-    run_series_free(&s);
-  }
-  run_rest(run->file); /* of thousands of runs few files can be open */
-  return out;
+  if (!*unit) return STATUS_OK;
+  if (seen->run && strcmp(seen->unit, unit))
+    return error_set(error, STATUS_USAGE, "%s is in %s in %s, and in %s in %s: runs of one unit are wanted",
+                     series, seen->unit, seen->run->shown, unit, run->shown);
+  snprintf(seen->unit, sizeof seen->unit, "%s", unit);
+  if (!seen->run) seen->run = run;
+  return STATUS_OK;
 }
 
-int runs_have_one_unit(const struct run *run, int runs, const char *series, const struct run **known,
-                       struct error *error)
+int runs_have_one_unit(const struct run *run, int runs, const char *series, struct error *error)
 {
-  char first[32], other[32];
-  if (*known) unit_of(*known, series, first);
-  for (int i = 0; i < runs; i++) {
-    if (!*unit_of(&run[i], series, other)) continue;
-    if (!*known) {
-      *known = &run[i];
-      memcpy(first, other, sizeof first);
-    } else if (strcmp(first, other))
-      return error_set(error, STATUS_USAGE, "%s is in %s in %s, and in %s in %s: runs of one unit are wanted",
-                       series, first, (*known)->shown, other, run[i].shown);
+  struct one_unit seen = {0};
+  struct run_series s;
+  int status = STATUS_OK;
+  for (int i = 0; i < runs && !status; i++) {
+    if (!run_describe(run[i].file, series, &s, NULL)) {
+      status = one_unit_add(&seen, series, &run[i], text_unit(s.unit), error);
+      run_series_free(&s);
+    }
+    run_rest(run[i].file); /* of thousands of runs few files can be open */
   }
-  return STATUS_OK;
+  return status;
 }
 
 struct threshold {

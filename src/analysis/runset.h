@@ -118,10 +118,15 @@ double run_number(const struct run *, const char *key, double otherwise);
 int run_table(const struct run *, const char *series, struct table *, struct error *);
 /* Are there fewer rows than steps, by record.every? Then the largest of the rows need not be that of the run. */
 int run_is_thin(const struct run *);
-/* STATUS_USAGE: of these runs, and the one that *known is from a call before (else NULL), two have a series in unlike
-   units, so that no mean and no comparison is one of equals. No unit, or 1, is unknown. */
-int runs_have_one_unit(const struct run *, int runs, const char *series, const struct run **known,
-                       struct error *);
+/* The unit that the runs so far have a series in; begin with zeros. STATUS_USAGE where a run has another one: a mean or
+   a comparison of the two makes no sense. "" is unknown. */
+struct one_unit {
+  const struct run *run;
+  char unit[32];
+};
+int one_unit_add(struct one_unit *, const char *series, const struct run *, const char *unit, struct error *);
+/* The same of all these runs, from their files. */
+int runs_have_one_unit(const struct run *, int runs, const char *series, struct error *);
 /* The threshold of the first of the run's stabilizers that has one (OPTION_THRESHOLD); NaN: there is none. */
 double run_threshold(const struct run *);
 #endif

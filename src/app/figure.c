@@ -221,9 +221,7 @@ int figure_band(const struct run_group *group, const char *series, void (*prepar
 {
   const struct run **drawn = memory_new((size_t)group->count, sizeof *drawn);
   struct table *runs = memory_new((size_t)group->count, sizeof *runs);
-  const struct run *known = NULL;
-  int count = figure_runs(group, drawn),
-      status = runs_have_one_unit(group->run, group->count, series, &known, error);
+  int count = figure_runs(group, drawn), status = runs_have_one_unit(group->run, group->count, series, error);
   for (int i = 0; i < count && !status; i++) {
     status = run_table(drawn[i], series, &runs[i], error);
     if (!status && prepare) prepare(&runs[i]);

@@ -492,6 +492,22 @@ static int show_against(const struct table_of *t, const char *baseline, enum mea
   return status;
 }
 
+/* A mean and a ratio want one unit; in a list of runs it is a warning. */
+static int check_units(const struct table_of *t, int groups, int is_ratio, struct error *error)
+{
+  struct error mixed = {0};
+  int status = STATUS_OK;
+  for (int g = 0; groups && !status && g < t->set->groups; g++) {
+    const struct runset group = {.run = t->set->group[g].run, .runs = t->set->group[g].count};
+    struct measured *value = t->value + (group.run - t->set->run) * t->metrics;
+    status = metrics_have_one_unit(t->metric, t->metrics, &group, &value, 1, error);
+  }
+  if (status || !metrics_have_one_unit(t->metric, t->metrics, t->set, &t->value, 1, &mixed)) return status;
+  if (is_ratio) return error_set(error, STATUS_USAGE, "%s", mixed.text);
+  warning("%s", mixed.text);
+  return STATUS_OK;
+}
+
 int measures_show(const struct runset *set, const char *of, int groups, enum measures_form form,
                   enum measures_mean mean, const char *baseline, struct error *error)
 {
@@ -499,18 +515,8 @@ int measures_show(const struct runset *set, const char *of, int groups, enum mea
   const char *standard = baseline ? "val,peak,last,clips" : "loss,val,peak,last,clips";
   int status = metrics_read(&t.metric, &t.metrics, of ? of : standard, error);
   for (int k = 0; k < t.metrics; k++) t.metric[k].may_lack = !of;
-  struct error mixed = {0};
-  for (int g = 0; groups && !status && g < set->groups; g++) {
-    const struct runset group = {.run = set->group[g].run, .runs = set->group[g].count};
-    status = metrics_have_one_unit(t.metric, t.metrics, &group, 1, error);
-  }
-  if (!status && metrics_have_one_unit(t.metric, t.metrics, set, 1, &mixed)) {
-    if (baseline)
-      status = error_set(error, STATUS_USAGE, "%s", mixed.text);
-    else
-      warning("%s", mixed.text);
-  }
   if (!status) status = metrics_of(t.metric, t.metrics, set, &t.value, error);
+  if (!status) status = check_units(&t, groups, baseline != NULL, error);
   if (!status) {
     if (baseline)
       status = show_against(&t, baseline, form, error);
@@ -518,8 +524,8 @@ int measures_show(const struct runset *set, const char *of, int groups, enum mea
       (groups ? json_groups : json_runs)(&t);
     else
       (groups ? print_groups : print_runs)(&t, form == MEASURES_CSV);
-    memory_free(t.value);
   }
+  memory_free(t.value);
   memory_free(t.metric);
   return status;
 }

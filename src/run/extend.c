@@ -88,16 +88,17 @@ void shorter_find(struct shorter *s, const struct config *c, const char *id, cha
   struct train_options *t = config_section(c, "train");
   const struct finished *found = NULL;
   long steps = t->steps;
-  char with[16], before[16], last[4096];
+  char other[16], last[4096];
   *from = *why = 0;
   read_folder(s);
   for (size_t i = 0; i < s->count && !found; i++) {
     if (s->run[i].steps >= steps) continue;
-    config_id(c, s->run[i].data, s->run[i].start, with);
     t->steps = s->run[i].steps;
-    config_id(c, s->run[i].data, s->run[i].start, before);
+    config_id(c, s->run[i].data, s->run[i].start, other);
     t->steps = steps;
-    if (!strcmp(with, id) && !strcmp(before, s->run[i].id)) found = &s->run[i];
+    if (strcmp(other, s->run[i].id)) continue;
+    config_id(c, s->run[i].data, s->run[i].start, other); /* of these texts and weights, too */
+    if (!strcmp(other, id)) found = &s->run[i];
   }
   if (!found) return;
   path_of(s, found->id, from);

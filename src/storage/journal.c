@@ -380,7 +380,7 @@ static int replay_column(void *context, int table, const struct journal_column *
   struct replay *x = context;
   struct row_table *t = &x->rows->table[table];
   const int next =
-    x->order[table].count; /* in an honest journal the columns stand as in the file, each once */
+    x->order[table].count; /* an honest journal has the file's columns, each once, in their order */
   struct row_column *c = next < t->columns && !strcmp(t->column[next].name, like->name)
                            ? &t->column[next]
                            : table_find(t, like->name);

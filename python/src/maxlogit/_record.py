@@ -123,6 +123,7 @@ def _in_turn(method: Method) -> Method:
     return cast(Method, taken)
 
 
+_MOST = float(np.finfo(np.float32).max)
 _writing: dict[str, int] = {}  # files that this process writes, and which process that is
 
 
@@ -326,7 +327,7 @@ class Recorder:
         if name not in self._series:
             rows = "validation" if name.startswith(("val_", "val/")) else "step"
             self.define(name, numbers.shape, rows=rows)
-        if numbers.ndim and (np.isfinite(numbers) & (np.abs(numbers) > np.finfo(np.float32).max)).any():
+        if numbers.ndim and (beyond := np.abs(numbers) > _MOST).any() and np.isfinite(numbers[beyond]).any():
             warnings.warn(f"{self.path}: {name}: arrays are in single precision, where 3.5e38 is inf", stacklevel=3)
         shape = self._series[name][1]
         if numbers.shape != shape:

@@ -274,10 +274,10 @@ static int compare_arms(struct options *r, struct error *e)
 {
   if (metrics_read(&r->metric, &r->metrics, r->of, e) || arms_select(r->set, r->name, &r->chosen, e))
     return e->status;
-  if (metrics_have_one_unit(r->metric, r->metrics, r->set, 2, e)) return e->status;
   for (int i = 0; i < 2; i++)
     if (metrics_of(r->metric, r->metrics, &r->set[i], &r->value[i], e))
       return error_prefix(e, "%s", i ? "B" : "A");
+  if (metrics_have_one_unit(r->metric, r->metrics, r->set, r->value, 2, e)) return e->status;
   if (pairs_of(&r->set[0], &r->set[1], r->chosen.selection.by, &r->pair, &r->pairs, e)) return e->status;
   compare_lines(r);
   print(r);

@@ -393,9 +393,8 @@ static int export_set(const struct options *r, const struct runset *set, struct 
   int status = STATUS_OK;
   for (int k = 0; k < r->series.count && set->runs > 1 && !status; k++) {
     char name[96];
-    const struct run *known = NULL;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(r->series.word[k], "@:"), r->series.word[k]);
-    status = runs_have_one_unit(set->run, set->runs, name, &known, error);
+    status = runs_have_one_unit(set->run, set->runs, name, error);
   }
   if (status) return status;
   if (r->list)

@@ -150,8 +150,8 @@ static int map_data(FILE *f, const struct figure_request *r, struct error *error
 {
   struct map *m = memory_new(1, sizeof *m);
   *m = (struct map){.set = r->set, .metric = r->metric, .x.key = r->x, .y.key = r->y};
-  int status = metrics_have_one_unit(r->metric, 1, r->set, 1, error);
-  if (!status) status = metrics_of(r->metric, 1, r->set, &m->value, error);
+  int status = metrics_of(r->metric, 1, r->set, &m->value, error);
+  if (!status) status = metrics_have_one_unit(r->metric, 1, r->set, &m->value, 1, error);
   if (!status) status = make_axes(m, error);
   if (!status) status = make_panels(m, r->by, error);
   if (!status) status = find_range(m, error);

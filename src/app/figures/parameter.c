@@ -177,9 +177,12 @@ static int parameter_data(FILE *f, const struct figure_request *r, struct error 
 {
   const struct runset *set = r->set;
   struct parameter_figure d = {.set = set, .x = r->x, .metric = r->metric};
-  int status = metrics_have_one_unit(r->metric, 1, set, 1, error);
-  if (!status) status = metrics_of(r->metric, 1, set, &d.value, error);
-  if (status) return status;
+  int status = metrics_of(r->metric, 1, set, &d.value, error);
+  if (!status) status = metrics_have_one_unit(r->metric, 1, set, &d.value, 1, error);
+  if (status) {
+    memory_free(d.value);
+    return status;
+  }
   make_curves(&d, r->by);
   d.last = memory_new(3 * (size_t)d.curves.groups + 1, sizeof *d.last);
   d.last_x = d.last + d.curves.groups;

@@ -139,9 +139,12 @@ static int scatter_data(FILE *f, const struct figure_request *r, struct error *e
   struct scatter_figure d = {.set = r->set, .metric = r->metric};
   struct buffer heading = {0};
   char title[2][256];
-  int status = metrics_have_one_unit(r->metric, 2, r->set, 1, error);
-  if (!status) status = metrics_of(r->metric, 2, r->set, &d.value, error);
-  if (status) return status;
+  int status = metrics_of(r->metric, 2, r->set, &d.value, error);
+  if (!status) status = metrics_have_one_unit(r->metric, 2, r->set, &d.value, 1, error);
+  if (status) {
+    memory_free(d.value);
+    return status;
+  }
   status = find_scales(&d, error);
   if (!status) {
     figure_put_groups(f, r->set);

@@ -32,8 +32,7 @@ static int read_panel(struct panel *p, const struct figure_request *r, struct er
   const struct runset *set = r->set;
   const struct run **drawn = memory_new((size_t)set->runs, sizeof *drawn);
   struct extent values = {NAN, NAN, 0};
-  const struct run *known = NULL;
-  int at = 0, status = runs_have_one_unit(set->run, set->runs, p->metric->series, &known, error);
+  int at = 0, status = runs_have_one_unit(set->run, set->runs, p->metric->series, error);
   p->run = memory_new((size_t)set->runs + 1, sizeof *p->run);
   p->runs = memory_new((size_t)set->groups + 1, sizeof *p->runs);
   for (int g = 0; g < set->groups && !status; g++) {

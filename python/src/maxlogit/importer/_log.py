@@ -42,6 +42,12 @@ UNITS.update({name: ("time", x) for name, x in _TIMES.items()}, **{name: ("bytes
 _FACTORS = {"K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 
 
+def factor_between(unit: str, wanted: str) -> float:
+    """By what values of a unit are multiplied to be in another one; 0: they measure different things."""
+    (kind, size), (other, of) = (UNITS.get(x, (x, 1)) for x in (unit, wanted))
+    return size / of if kind == other else 0
+
+
 class Quantity(float):
     """A number that was printed with a unit."""
 
@@ -246,9 +252,7 @@ class Column:
         """By what values of a unit are multiplied to be in this column's; 0: it measures something else."""
         if not self.unit or not unit:
             self.unit = self.unit or unit
-        kind, size = UNITS.get(self.unit, (self.unit, 1))
-        other, factor = UNITS.get(unit or self.unit, (unit or self.unit, 1))
-        return factor / size if kind == other else 0
+        return factor_between(unit or self.unit, self.unit)
 
     def join(self, other: Column) -> int:
         """Rows of the other behind these. Returns how many steps had another value there."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from maxlogit._library import UsageError
 from maxlogit._record import MISSING, Recorder, is_present
 from maxlogit.importer._folder import Folder
-from maxlogit.importer._log import UNITS, Column, Floats
+from maxlogit.importer._log import Column, Floats, factor_between
 from maxlogit.importer._names import AXES, MAX_LOGIT, Place, Rule, place
 from maxlogit.importer._source import memory, shown
 
@@ -64,10 +64,10 @@ class Series:
 
     def convert(self, unit: str) -> None:
         """To a unit of the user's: ms of s, for example. Numbers of no unit are in it."""
-        (kind, size), (wanted, of) = (UNITS.get(x, (x, 1)) for x in (self.unit, unit))
-        if unit and kind == wanted and size != of:
+        factor = factor_between(self.unit, unit)
+        if factor not in (0, 1):
             for column, _ in self.sources:
-                column.values = column.values * (size / of)
+                column.values = column.values * factor
         self.unit = unit or self.unit
 
     def has_number(self, step: float) -> bool:

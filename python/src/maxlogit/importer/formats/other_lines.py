@@ -174,12 +174,15 @@ def _sets(text: str) -> Iterator[re.Match[str]]:
 
 def _parts(text: str) -> Optional[dict[str, Any]]:
     """Values of a line with training and validation below each other: "train: loss=2.5 | val: loss=2.6"; None: of another."""
+    named = [*_sets(text), *_TRAIN.finditer(text)]
+    if not named:
+        return None
     found_pairs = [match for pattern in _PAIRS for match in pattern.finditer(text)]
     level = max((match.end() for match in _LEVEL.finditer(text)), default=0)
     words = sorted(
         (
             word
-            for word in (*_sets(text), *_TRAIN.finditer(text))
+            for word in named
             if word.start() >= level and not any(pair.start() <= word.start() < pair.end() for pair in found_pairs)
         ),
         key=lambda word: word.start(),
